@@ -1,0 +1,173 @@
+"""Cron expressions: cronsim reads them, Rota evaluates them."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
+from functools import lru_cache
+from typing import NamedTuple, cast
+from zoneinfo import ZoneInfo
+
+from cronsim.cronsim import CronSimError, Field, SpecItem
+
+from rota.errors import InvalidRule
+from rota.times.choices import one_of
+from rota.times.clockface import Clockface, mask_of
+from rota.times.monthdays import MonthDays
+from rota.times.rule import Rule, bounded
+from rota.times.wall import Gap, Repeat, Wall
+from rota.times.words import cron_words
+from rota.times.zones import zone
+
+MACROS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+"""The names that stand for an expression."""
+
+LONGEST = 1_000
+
+NAMES = {
+    Field.SECOND: "second",
+    Field.MINUTE: "minute",
+    Field.HOUR: "hour",
+    Field.DAY: "day of month",
+    Field.MONTH: "month",
+    Field.DOW: "day of week",
+}
+_NO_STEP = ("L", "LW")
+_ALLOWED = {
+    Field.SECOND: "use 0 to 59, *, lists (0,30), ranges (0-9) or steps (*/10)",
+    Field.MINUTE: "use 0 to 59, *, lists (0,30), ranges (0-29) or steps (*/15)",
+    Field.HOUR: "use 0 to 23, *, lists (9,17), ranges (9-17) or steps (*/6)",
+    Field.DAY: "use 1 to 31 as the month has them, L (last day), LW (last weekday), *, lists, ranges or steps",
+    Field.MONTH: "use 1 to 12 or JAN to DEC, *, lists, ranges (MAR-MAY) or steps (*/3)",
+    Field.DOW: "use 0 to 7 (0 and 7 are Sunday) or SUN to SAT, MON#2 (second Monday), 5L (last Friday), *, lists, ranges or steps",
+}
+_SHAPE = "use minute, hour, day of month, month and day of week, with a sixth field for seconds in front if wanted"
+
+
+class Fields(NamedTuple):
+    """An expression, read."""
+
+    text: str
+    parts: tuple[str, ...]
+    days: MonthDays
+    times: Clockface
+    fixed: bool
+    """Neither the minute nor the hour starts with `*`: the times are fixed, not wildcards."""
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Cron(Rule):
+    """A cron expression in a time zone, read as Debian's cron reads it."""
+
+    expr: str
+    tz: str = "UTC"
+    gap: Gap = "after"
+    repeat: Repeat = "first"
+    start: datetime | None = None
+    end: datetime | None = None
+
+    fields: Fields = field(init=False, compare=False, repr=False)
+
+    def __init__(
+        self,
+        expr: str,
+        tz: str | ZoneInfo = "UTC",
+        *,
+        gap: Gap = "after",
+        repeat: Repeat = "first",
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+    ) -> None:
+        if not isinstance(expr, str):
+            raise InvalidRule("expression", expr, _SHAPE, "is not text")
+        fields = parsed(expr)
+        where = zone(tz)
+        one_of("gap", gap, ("after", "skip"))
+        one_of("repeat", repeat, ("first", "second", "both"))
+        wall = Wall(where, fields.days, fields.times, fixed=fields.fixed, gap=gap, repeat=repeat)
+        series, first, last = bounded(wall, start, end)
+        self._become(series, expr=fields.text, tz=where.key, gap=gap, repeat=repeat, start=first, end=last, fields=fields)
+
+    @property
+    def tzinfo(self) -> tzinfo:
+        """The zone whose wall clock the expression speaks of."""
+        return zone(self.tz).tzinfo
+
+    @property
+    def grain(self) -> int:
+        """A minute, unless the expression has a field for seconds."""
+        return 60 if len(self.fields.parts) == 5 else 1
+
+    def words(self) -> str:
+        """Say in English when the rule fires."""
+        return cron_words(self.fields.parts, self.tz)
+
+
+@lru_cache(maxsize=8192)
+def parsed(expr: str) -> Fields:
+    """Read an expression, or say which field is wrong, its value, and what is allowed."""
+    text = " ".join(expr.split())
+    if not text.isascii() or not text.isprintable() or len(text) > LONGEST:
+        raise InvalidRule("expression", expr, f"use printable ASCII, at most {LONGEST:,} characters", "cannot be read")
+    if text.startswith("@"):
+        text = text.lower()
+        if text not in MACROS:
+            raise InvalidRule("expression", expr, f"use {', '.join(sorted(MACROS))}", "is not a known name")
+        return _fields(text, MACROS[text])
+    text = text.upper()
+    return _fields(text, text)
+
+
+def _fields(text: str, meaning: str) -> Fields:
+    parts = tuple(meaning.split())
+    if len(parts) not in (5, 6):
+        raise InvalidRule("expression", text, _SHAPE, f"has {len(parts)} {'field' if len(parts) == 1 else 'fields'}")
+    second, minute, hour, day, month, weekday = parts if len(parts) == 6 else ("0", *parts)
+    times = Clockface(_mask(Field.HOUR, hour), _mask(Field.MINUTE, minute), _mask(Field.SECOND, second))
+    both = day.startswith("*") or weekday.startswith("*")
+    days = MonthDays(_mask(Field.MONTH, month), _numbers(Field.DAY, day), _values(Field.DOW, weekday), both=both)
+    if not days.ever():
+        raise InvalidRule("day of month", " ".join(parts[-3:]), _ALLOWED[Field.DAY], "is a day that never comes")
+    return Fields(text, parts, days, times, fixed=not (minute.startswith("*") or hour.startswith("*")))
+
+
+def _numbers(field: Field, part: str) -> set[int]:
+    return cast("set[int]", _values(field, part))  # only days of the week have other values
+
+
+@lru_cache(maxsize=1024)
+def _mask(field: Field, part: str) -> int:
+    return mask_of(_numbers(field, part))
+
+
+@lru_cache(maxsize=1024)
+def _values(field: Field, part: str) -> set[SpecItem]:
+    if part.isdigit() or part == "*":  # nearly all fields
+        return _checked(field, part)
+    found: set[SpecItem] = set()
+    for item in part.split(","):
+        base, _, step = item.partition("/")
+        values = _checked(field, item)
+        if step and base in _NO_STEP:
+            raise _refusal(field, item)
+        if step and "-" in base and len(start := _checked(field, base)) == 1:
+            values = start  # cronsim takes 5-5/2 for 5/2, which goes on to the end
+        found |= values
+    return found
+
+
+def _checked(field: Field, item: str) -> set[SpecItem]:
+    try:
+        return field.parse(item)
+    except CronSimError:
+        raise _refusal(field, item) from None
+
+
+def _refusal(field: Field, item: str) -> InvalidRule:
+    return InvalidRule(NAMES[field], item, _ALLOWED[field])

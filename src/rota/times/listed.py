@@ -1,0 +1,99 @@
+"""Moments given one by one, and several rules as one."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+from rota.errors import InvalidRule
+from rota.times.choices import some
+from rota.times.intervals import Every
+from rota.times.moments import SECOND, instant, moment
+from rota.times.rule import Rule, bounded
+from rota.times.series import Listed, Union
+from rota.times.words import and_list, moment_words
+from rota.times.zones import zone
+
+MOST_MOMENTS = 1_000
+MOST_RULES = 100
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class At(Rule):
+    """One moment, or a list of them."""
+
+    moments: tuple[datetime, ...]
+    tz: str = "UTC"
+    start: datetime | None = None
+    end: datetime | None = None
+
+    def __init__(
+        self,
+        moments: datetime | str | Iterable[datetime | str],
+        *,
+        tz: str | ZoneInfo | None = None,
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+    ) -> None:
+        given = [moments] if isinstance(moments, (datetime, str)) else some("moments", moments, MOST_MOMENTS)
+        series = Listed(instant(each, "moment") for each in given)
+        where = zone(tz if tz is not None else _zone_of(given[0]))
+        chosen, first, last = bounded(series, start, end)
+        self._become(
+            chosen,
+            moments=tuple(moment(each) for each in series.instants),
+            tz=where.key,
+            start=first,
+            end=last,
+        )
+
+    @property
+    def tzinfo(self) -> tzinfo:
+        """The zone that the moments are shown in."""
+        return zone(self.tz).tzinfo
+
+    def words(self) -> str:
+        """Say in English when the rule fires."""
+        shown = [moment_words(each.astimezone(self.tzinfo)) for each in self.moments[:3]]
+        more = len(self.moments) - len(shown)
+        return f"At {and_list([*shown, *([f'{more} more'] if more else [])])}"
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class AnyOf(Rule):
+    """Whenever any of several rules fires; an instant that two of them name counts once."""
+
+    rules: tuple[Rule, ...]
+    start: datetime | None = None
+    end: datetime | None = None
+
+    def __init__(self, *rules: Rule, start: datetime | str | None = None, end: datetime | str | None = None) -> None:
+        for rule in some("rules", rules, MOST_RULES):
+            combinable(rule, "rule")
+        chosen, first, last = bounded(Union(rule.series for rule in rules), start, end)
+        self._become(chosen, rules=rules, start=first, end=last)
+
+    @property
+    def tzinfo(self) -> tzinfo:
+        """The zone of the rules where they share one, else UTC."""
+        zones = {rule.tzinfo for rule in self.rules}
+        return zones.pop() if len(zones) == 1 else UTC
+
+    def words(self) -> str:
+        """Say in English when the rule fires."""
+        return "; or ".join(rule.words() for rule in self.rules)
+
+
+def combinable(rule: object, field: str) -> None:
+    """Refuse what cannot be joined with, or taken out of, another rule's instants."""
+    if not isinstance(rule, Rule):
+        raise InvalidRule(field, rule, "use Cron, Every, At, Calendar or AnyOf", "is not a rule")
+    if isinstance(rule, Every) and rule.anchored:
+        raise InvalidRule(field, rule, "use Every(…, since='due'), which has instants of its own", "counts from the last run")
+    if isinstance(rule, Every) and (rule.interval.microseconds or instant(rule.origin) % SECOND):
+        raise InvalidRule(field, rule, "use whole seconds where rules are combined", "does not fall on whole seconds")
+
+
+def _zone_of(given: datetime | str) -> str | ZoneInfo:
+    known = given.tzinfo if isinstance(given, datetime) else None
+    return known if isinstance(known, ZoneInfo) else "UTC"

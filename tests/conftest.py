@@ -1,0 +1,70 @@
+"""What all tests share: servers that start when the first test asks, and stop with the run."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import pytest
+from tests.servers import NAMES, Servers, given_url, install, psql
+
+DIRECTORY = "ROTA_TEST_SERVICES_DIR"
+OWN_SERVERS = pytest.StashKey[Servers]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the directory of the servers for this process and, through the environment, for all its workers."""
+    if hasattr(config, "workerinput"):
+        return
+    # SIGTERM ends the run in order, as Ctrl-C does: what the tests made is taken down.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if DIRECTORY not in os.environ:  # else whoever named it, scripts/test, stops the servers
+        config.stash[OWN_SERVERS] = Servers.new()
+        os.environ[DIRECTORY] = str(config.stash[OWN_SERVERS].directory)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if OWN_SERVERS in config.stash:
+        del os.environ[DIRECTORY]
+        config.stash[OWN_SERVERS].stop()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Install the servers that the chosen tests need, now: it may take longer than a test has."""
+    wanted = {fixture for item in session.items for fixture in getattr(item, "fixturenames", ())}
+    needed = [name for name in NAMES if f"{name}_url" in wanted and not given_url(name)]
+    if needed:
+        with session.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+            install(needed)
+
+
+@pytest.fixture(scope="session")
+def servers() -> Servers:
+    """The private servers of this run."""
+    return Servers(Path(os.environ[DIRECTORY]))
+
+
+@pytest.fixture(scope="session")
+def postgres_url(servers: Servers) -> str:
+    return given_url("postgres") or servers.url("postgres")
+
+
+@pytest.fixture(scope="session")
+def redis_url(servers: Servers) -> str:
+    return given_url("redis") or servers.url("redis")
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_url(servers: Servers) -> str:
+    return given_url("rabbitmq") or servers.url("rabbitmq")
+
+
+@pytest.fixture
+def postgres_database(postgres_url: str) -> Iterator[str]:
+    """The address of a database that is empty, and this test's alone."""
+    name = f"rota_test_{uuid4().hex}"
+    psql(postgres_url, f"CREATE DATABASE {name}")
+    yield urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
+    psql(postgres_url, f"DROP DATABASE {name} WITH (FORCE)")
