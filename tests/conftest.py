@@ -16,13 +16,16 @@ OWN_SERVERS = pytest.StashKey[Servers]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the directory of the servers for this process and, through the environment, for all its workers."""
-    if hasattr(config, "workerinput"):
-        return
-    # SIGTERM ends the run in order, as Ctrl-C does: what the tests made is taken down.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if DIRECTORY not in os.environ:  # else whoever named it, scripts/test, stops the servers
+    signal.signal(signal.SIGTERM, close_in_order)
+    if DIRECTORY not in os.environ:  # whoever named it, scripts/test or the parent of this worker, stops the servers
         config.stash[OWN_SERVERS] = Servers.new()
         os.environ[DIRECTORY] = str(config.stash[OWN_SERVERS].directory)
+
+
+def close_in_order(*_: object) -> None:
+    """End the run as Ctrl-C does, so that what the tests made is taken down; once is enough."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

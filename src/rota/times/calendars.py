@@ -11,6 +11,7 @@ from rota.errors import InvalidRule
 from rota.times.calendardays import CalendarDays, Unit, pick
 from rota.times.choices import one_of, some, whole_number
 from rota.times.clockface import mask_of
+from rota.times.moments import SECOND
 from rota.times.monthdays import EPOCH_DAY
 from rota.times.rule import Rule, bounded
 from rota.times.wall import Gap, Repeat, Wall
@@ -90,7 +91,7 @@ class Calendar(Rule):
     @property
     def grain(self) -> int:
         """A minute, unless a time names seconds."""
-        return 60 if all(len(each) == 5 for each in self.at) else 1
+        return 60 * SECOND if all(len(each) == 5 for each in self.at) else SECOND
 
     def words(self) -> str:
         """Say in English when the rule fires."""

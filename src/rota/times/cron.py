@@ -11,6 +11,7 @@ from cronsim.cronsim import CronSimError, Field, SpecItem
 from rota.errors import InvalidRule
 from rota.times.choices import one_of
 from rota.times.clockface import Clockface, mask_of
+from rota.times.moments import SECOND
 from rota.times.monthdays import MonthDays
 from rota.times.rule import Rule, bounded
 from rota.times.wall import Gap, Repeat, Wall
@@ -102,7 +103,7 @@ class Cron(Rule):
     @property
     def grain(self) -> int:
         """A minute, unless the expression has a field for seconds."""
-        return 60 if len(self.fields.parts) == 5 else 1
+        return 60 * SECOND if len(self.fields.parts) == 5 else SECOND
 
     def words(self) -> str:
         """Say in English when the rule fires."""
@@ -112,9 +113,10 @@ class Cron(Rule):
 @lru_cache(maxsize=8192)
 def parsed(expr: str) -> Fields:
     """Read an expression, or say which field is wrong, its value, and what is allowed."""
-    text = " ".join(expr.split())
-    if not text.isascii() or not text.isprintable() or len(text) > LONGEST:
+    stripped = expr.strip().replace("\t", " ")
+    if not stripped.isascii() or not stripped.isprintable() or len(stripped) > LONGEST:
         raise InvalidRule("expression", expr, f"use printable ASCII, at most {LONGEST:,} characters", "cannot be read")
+    text = " ".join(stripped.split())
     if text.startswith("@"):
         text = text.lower()
         if text not in MACROS:

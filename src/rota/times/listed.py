@@ -10,7 +10,7 @@ from rota.times.choices import some
 from rota.times.intervals import Every
 from rota.times.moments import SECOND, instant, moment
 from rota.times.rule import Rule, bounded
-from rota.times.series import Listed, Union
+from rota.times.series import Listed, Series, Union
 from rota.times.words import and_list, moment_words
 from rota.times.zones import zone
 
@@ -52,6 +52,11 @@ class At(Rule):
         """The zone that the moments are shown in."""
         return zone(self.tz).tzinfo
 
+    @property
+    def grain(self) -> int:
+        """The point itself."""
+        return 1
+
     def words(self) -> str:
         """Say in English when the rule fires."""
         shown = [moment_words(each.astimezone(self.tzinfo)) for each in self.moments[:3]]
@@ -78,6 +83,11 @@ class AnyOf(Rule):
         """The zone of the rules where they share one, else UTC."""
         zones = {rule.tzinfo for rule in self.rules}
         return zones.pop() if len(zones) == 1 else UTC
+
+    def covers(self) -> tuple[tuple[Series, int], ...]:
+        """Return the series of all the rules, each with its own grain."""
+        parts = [part for rule in self.rules for part in rule.covers()]
+        return tuple((bounded(series, self.start, self.end)[0], grain) for series, grain in parts)
 
     def words(self) -> str:
         """Say in English when the rule fires."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from rota.errors import InvalidMoment, InvalidRule
 from rota.times.durations import duration_text
-from rota.times.moments import Instant, instant, iso, micros, moment, optional_instant
+from rota.times.moments import EARLIEST, LATEST, SECOND, Instant, instant, iso, micros, moment, optional_instant
 from rota.times.series import Bounded, Series
 from rota.times.text import read
 
@@ -78,9 +78,18 @@ class Rule:
         return UTC
 
     @property
+    def bounds(self) -> tuple[Instant, Instant]:
+        """The first and the last instant that the rule may name."""
+        return (self.series.start, self.series.end) if isinstance(self.series, Bounded) else (EARLIEST, LATEST)
+
+    @property
     def grain(self) -> int:
-        """For how many seconds each instant stands when the rule excludes others: 60 where it names whole minutes."""
-        return 1
+        """For how long each instant stands when the rule excludes others: a whole minute where it names minutes."""
+        return SECOND
+
+    def covers(self) -> tuple[tuple[Series, int], ...]:
+        """Return the series that exclude for this rule, each with its grain."""
+        return ((self.series, self.grain),)
 
     def __str__(self) -> str:
         """Write the text form."""

@@ -41,10 +41,13 @@ class Series(ABC):
         return whole + len(between(self.fractions, after, until))
 
 
-def days_of_bits(series: Series, after: Instant, until: Instant) -> Iterator[tuple[int, int]]:
+def days_of_bits(
+    series: Series, after: Instant, until: Instant, *, backwards: bool = False
+) -> Iterator[tuple[int, int]]:
     """Yield (day, bitmap) for the whole seconds of the series in `(after, until]`."""
     first, last = after // SECOND + 1, until // SECOND
-    for day in range(first // _DAY, last // _DAY + 1):
+    days = range(first // _DAY, last // _DAY + 1)
+    for day in reversed(days) if backwards else days:
         midnight = day * _DAY
         bits = series.bits(day)
         if midnight < first:
