@@ -33,7 +33,7 @@ is_new_enough() {
 
 # Debian keeps ensurepip in a package of its own (python3-venv).
 can_make_environments() {
-  "$1" -c 'import ensurepip, venv' 2>/dev/null
+  "$1" -c 'import venv; from ensurepip import version' 2>/dev/null
 }
 
 # Prints the first Python that will do; fails when there is none.

@@ -1,13 +1,13 @@
 """Every error of Rota's, as a tree.
 
-    RotaError
-    ├── Invalid (a ValueError)      a value that was given is not allowed: `.field`, `.value`, `.allowed`
-    │   ├── InvalidDuration         a length of time
-    │   ├── InvalidMoment           a point in time: naive, unreadable, or out of range
-    │   ├── InvalidPolicy           a policy of a schedule
-    │   ├── InvalidRule             a cron expression, an interval, a calendar, or a rule's text
-    │   └── InvalidZone             a time zone
-    └── MissingExtra (an ImportError)   a part of Rota that was not installed: `.extra`
+RotaError
+├── Invalid (a ValueError)      a value that was given is not allowed: `.field`, `.value`, `.allowed`
+│   ├── InvalidDuration         a length of time
+│   ├── InvalidMoment           a point in time: naive, unreadable, or out of range
+│   ├── InvalidPolicy           a policy of a schedule
+│   ├── InvalidRule             a cron expression, an interval, a calendar, or a rule's text
+│   └── InvalidZone             a time zone
+└── MissingExtra (an ImportError)   a part of Rota that was not installed: `.extra`
 """
 
 

@@ -145,16 +145,17 @@ def comes(expr: str) -> bool:
 
 def face_matches(pattern: Pattern, shown: datetime) -> bool:
     """Whether the clock's hour, minute and date are asked for."""
-    return (
-        shown.minute in pattern.minutes and shown.hour in pattern.hours and day_matches(pattern, shown.date())
-    )
+    return shown.minute in pattern.minutes and shown.hour in pattern.hours and day_matches(pattern, shown.date())
 
 
+@lru_cache(maxsize=4)
 def walk(zone: str, start: datetime, end: datetime, tick: int) -> list[Face]:
     """Every `tick` seconds of UTC from start to end, with what the clock shows."""
     tz = ZoneInfo(zone)
     steps = range(int(start.timestamp()) // 60 * 60, int(end.timestamp()) + tick, tick)
-    return [(datetime.fromtimestamp(step, UTC), datetime.fromtimestamp(step, tz).replace(tzinfo=None)) for step in steps]
+    return [
+        (datetime.fromtimestamp(step, UTC), datetime.fromtimestamp(step, tz).replace(tzinfo=None)) for step in steps
+    ]
 
 
 def chosen(copies: list[datetime], fixed: bool, repeat: Repeat) -> list[datetime]:
@@ -211,10 +212,11 @@ def changes(zone: str, year: int) -> tuple[Change, ...]:
     first = int(datetime(year, 1, 1, tzinfo=UTC).timestamp())
     last = int(datetime(year + 1, 1, 1, tzinfo=UTC).timestamp())
     found = []
-    for low, high in pairwise(range(first, last + 1, step)):
-        before, after = offset(low), offset(high)
+    for start, end in pairwise(range(first, last + 1, step)):
+        before, after = offset(start), offset(end)
         if before == after:
             continue
+        low, high = start, end
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if offset(middle) == before else (low, middle)

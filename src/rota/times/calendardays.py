@@ -17,7 +17,6 @@ _FIRST_DAY = -2
 _ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "last": -1}
 _SUFFIXES = {1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 5: "5th", -1: "last"}
 _DAYS = {name.upper()[:3]: number for number, name in enumerate(WEEKDAYS[1:])}
-_MONTHS = {name.upper()[:3]: number for number, name in enumerate(MONTHS, 1)}
 _ALLOWED = {
     "week": "use days such as MON, or weekday for Monday to Friday",
     "month": "use days such as 15, last, 2nd TUE, last FRI, first weekday or last weekday",
@@ -26,7 +25,7 @@ _ALLOWED = {
 
 
 class Pick(NamedTuple):
-    """One day of a period: the n-th (or last, -1) day, weekday, or named day of it; of one month, where it is a year's."""
+    """One day of a period: the n-th (or last, -1) day, weekday or named day of it, or of one month of it."""
 
     nth: int
     kind: str
@@ -91,7 +90,7 @@ def _month_pick(words: list[str]) -> Pick | None:
 
 
 def _year_pick(words: list[str]) -> Pick | None:
-    month = _MONTHS.get(words[0][:3]) if words and MONTHS[_MONTHS.get(words[0][:3], 1) - 1].upper().startswith(words[0]) else None
+    month = next((n for n, name in enumerate(MONTHS, 1) if words and _names(words[0], name)), None)
     found = _month_pick(words[1:])
     return found._replace(month=month) if month and found else None
 
@@ -99,8 +98,12 @@ def _year_pick(words: list[str]) -> Pick | None:
 def _kind(word: str) -> str | None:
     if word in ("DAY", "WEEKDAY"):
         return word.lower()
-    number = _DAYS.get(word[:3])
-    return word[:3] if number is not None and WEEKDAYS[number + 1].upper().startswith(word) else None
+    return word[:3] if any(_names(word, name) for name in WEEKDAYS) else None
+
+
+def _names(word: str, name: str) -> bool:
+    """Tell whether a word is a name or at least its first three letters."""
+    return len(word) >= 3 and name.upper().startswith(word)
 
 
 class CalendarDays:
@@ -159,7 +162,9 @@ class CalendarDays:
             return [first]
         if self._unit == "week":
             kinds = {pick.kind for pick in self._picks}
-            return [first + number for name, number in _DAYS.items() if name in kinds or (number < 5 and "weekday" in kinds)]
+            return [
+                first + number for name, number in _DAYS.items() if name in kinds or (number < 5 and "weekday" in kinds)
+            ]
         found = set()
         for each in self._picks:
             year, month = (period, each.month or 1) if self._unit == "year" else (period // 12, period % 12 + 1)

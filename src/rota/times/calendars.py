@@ -21,6 +21,7 @@ from rota.times.zones import zone
 MOST_EVERY = 1_000
 MOST_DAYS = 100
 MOST_TIMES = 100
+_TIME = re.compile("([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?")
 _EPOCH = date(1970, 1, 1)
 
 
@@ -28,7 +29,7 @@ _EPOCH = date(1970, 1, 1)
 class Calendar(Rule):
     """Fixed times of day on chosen days of every n-th day, week, month or year.
 
-    `origin` is any day of a period that counts; weeks begin on Monday. A day that a month does not have is left out of it.
+    `origin` is any day of a period that counts; weeks begin on Monday. A day that a month does not have is left out.
     """
 
     unit: Unit
@@ -67,7 +68,9 @@ class Calendar(Rule):
         picks = [pick(unit, each) for each in (some("on", given, MOST_DAYS) if unit != "day" else ())]
         days = CalendarDays(unit, every, counted.toordinal() - EPOCH_DAY, picks)
         if days.next(0) is None:
-            raise InvalidRule("on", given, "use a day that comes in the years 1970 to 2199", "is a day that never comes")
+            raise InvalidRule(
+                "on", given, "use a day that comes in the years 1970 to 2199", "is a day that never comes"
+            )
         series, first, last = bounded(Wall(where, days, times, fixed=True, gap=gap, repeat=repeat), start, end)
         self._become(
             series,
@@ -127,7 +130,9 @@ class TimeList:
 def _times(at: str | Iterable[str]) -> list[int]:
     found = []
     for each in some("at", [at] if isinstance(at, str) else at, MOST_TIMES):
-        read = re.fullmatch(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?", each) if isinstance(each, str) else None
+        read = (
+            re.fullmatch(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?", each) if isinstance(each, str) else None
+        )
         if not read:
             raise InvalidRule("at", each, "use 00:00 to 23:59, with seconds if wanted (09:30:15)", "is no time of day")
         found.append((int(read[1]) * 60 + int(read[2])) * 60 + int(read[3] or 0))

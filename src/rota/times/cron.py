@@ -46,7 +46,7 @@ _ALLOWED = {
     Field.HOUR: "use 0 to 23, *, lists (9,17), ranges (9-17) or steps (*/6)",
     Field.DAY: "use 1 to 31 as the month has them, L (last day), LW (last weekday), *, lists, ranges or steps",
     Field.MONTH: "use 1 to 12 or JAN to DEC, *, lists, ranges (MAR-MAY) or steps (*/3)",
-    Field.DOW: "use 0 to 7 (0 and 7 are Sunday) or SUN to SAT, MON#2 (second Monday), 5L (last Friday), *, lists, ranges or steps",
+    Field.DOW: "use 0 to 7 (0 and 7 are Sunday), SUN to SAT, MON#2 (second), 5L (last), *, lists, ranges or steps",
 }
 _SHAPE = "use minute, hour, day of month, month and day of week, with a sixth field for seconds in front if wanted"
 
@@ -93,7 +93,9 @@ class Cron(Rule):
         one_of("repeat", repeat, ("first", "second", "both"))
         wall = Wall(where, fields.days, fields.times, fixed=fields.fixed, gap=gap, repeat=repeat)
         series, first, last = bounded(wall, start, end)
-        self._become(series, expr=fields.text, tz=where.key, gap=gap, repeat=repeat, start=first, end=last, fields=fields)
+        self._become(
+            series, expr=fields.text, tz=where.key, gap=gap, repeat=repeat, start=first, end=last, fields=fields
+        )
 
     @property
     def tzinfo(self) -> tzinfo:

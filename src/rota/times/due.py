@@ -1,4 +1,4 @@
-"""The decision: from a rule, its policies, what happened so far and now, to what fires, what is skipped and why, and what is next.
+"""The decision: what fires, what is skipped and why, and what is next.
 
 The table of states is in docs/reference/due.md. Everything here is pure: the engine only carries out what this says.
 """

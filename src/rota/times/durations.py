@@ -14,13 +14,13 @@ _ALLOWED = "use seconds, a timedelta, or text such as 45s, 90m, 1h30m, 2d or PT1
 
 _UNITS = {"w": 7 * DAY, "d": DAY, "h": 3600 * SECOND, "m": 60 * SECOND, "s": SECOND, "ms": 1000, "us": 1}
 _NAMES = {
-    **{name: "w" for name in ("w", "week", "weeks")},
-    **{name: "d" for name in ("d", "day", "days")},
-    **{name: "h" for name in ("h", "hr", "hrs", "hour", "hours")},
-    **{name: "m" for name in ("m", "min", "mins", "minute", "minutes")},
-    **{name: "s" for name in ("s", "sec", "secs", "second", "seconds")},
-    **{name: "ms" for name in ("ms", "millisecond", "milliseconds")},
-    **{name: "us" for name in ("us", "µs", "microsecond", "microseconds")},
+    **dict.fromkeys(("w", "week", "weeks"), "w"),
+    **dict.fromkeys(("d", "day", "days"), "d"),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), "h"),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), "m"),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), "ms"),
+    **dict.fromkeys(("us", "µs", "microsecond", "microseconds"), "us"),
 }
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
 _PLAIN = re.compile(_NUMBER)
@@ -85,7 +85,9 @@ def _read(text: str, field: str) -> int:
         counts = found.groups() if found else ()
         if any(counts):
             return round(sum(Fraction(n) * _UNITS[unit] for n, unit in zip(counts, "wdhms", strict=True) if n))
-        raise InvalidDuration(field, text, "use ISO 8601 weeks, days, hours, minutes and seconds, such as P1DT2H", "is not a duration")
+        raise InvalidDuration(
+            field, text, "use ISO 8601 weeks, days, hours, minutes and seconds, such as P1DT2H", "is not a duration"
+        )
     return _read_parts(stripped, text, field)
 
 

@@ -1,6 +1,6 @@
 """A series less what other rules exclude, over any range, counted by bitmaps and never stepped through."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from rota.times.clockface import lowest
 from rota.times.moments import SECOND, Instant
@@ -11,7 +11,8 @@ _DAY = 86_400
 _MOST_STEPS = 1_000
 
 
-class Span(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Span:
     """Some instants of a range: the first, the last, and how many."""
 
     first: Instant

@@ -21,8 +21,8 @@ Found = list[tuple[Reason, Span | None]]
 def decide_fixed(key: str, rule: Rule, policies: Policies, past: Past, now: Instant) -> Decision:
     """Decide about every due instant up to now that has no answer yet.
 
-    In this order: a hold and backing off swallow what came under them, exclusions are taken out, and the rest is fired, merged
-    or missed. All is reckoned in due instants: with a spread, each comes later by the key's own offset.
+    In this order: a hold and backing off swallow what came under them, exclusions are taken out, and the rest is fired,
+    merged or missed. All is reckoned in due instants: with a spread, each comes later by the key's own offset.
     """
     if policies.max_runs is not None and past.runs >= policies.max_runs:
         return Decision(through=past.through, finished=True)
@@ -34,7 +34,9 @@ def decide_fixed(key: str, rule: Rule, policies: Policies, past: Past, now: Inst
     if past.hold is not None and past.hold.open(now):
         if past.hold.until is None:
             return Decision(through=past.through)
-        return _ahead(Decision(through=past.through), series, policies, max(answered, past.hold.until - offset - 1), offset)
+        return _ahead(
+            Decision(through=past.through), series, policies, max(answered, past.hold.until - offset - 1), offset
+        )
 
     start, found, swallowed = answered, Found(), list(_swallowed(rule, policies, past, asked, offset))
     for reason, end in swallowed:
@@ -45,7 +47,7 @@ def decide_fixed(key: str, rule: Rule, policies: Policies, past: Past, now: Inst
     due, out = spans(series, policies.exclude, start, until)
     found.append(("excluded", out))
     decision = _fire(key, series, policies, past, due, start, until)
-    skips = (*(Skip(reason, *span) for reason, span in found if span), *decision.skips)
+    skips = (*(Skip(reason, span.first, span.last, span.count) for reason, span in found if span), *decision.skips)
     through = decision.through if decision.finished else series.previous(until + 1)
     decision = replace(
         decision,
@@ -113,7 +115,7 @@ def _fire(
     )
     return Decision(
         fire=fired,
-        skips=tuple(Skip(reason, *span) for reason, span in found if span),
+        skips=tuple(Skip(reason, span.first, span.last, span.count) for reason, span in found if span),
         through=going[-1] if going else None,
         cancel=space.cancel and bool(fired),
         finished=policies.max_runs is not None and past.runs + len(fired) >= policies.max_runs,

@@ -21,8 +21,8 @@ SHORTEST = SECOND
 class Every(Rule):
     """Every so often.
 
-    `since="due"` names a fixed series counted from `origin` (the epoch, so hourly means on the hour). The others are anchored:
-    they count from the last run's success, finish or start, so `next(after)` is one interval later.
+    `since="due"` names a fixed series counted from `origin` (the epoch, so hourly means on the hour). The others are
+    anchored: they count from the last run's success, finish or start, so `next(after)` is one interval later.
     """
 
     interval: timedelta

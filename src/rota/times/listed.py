@@ -99,7 +99,9 @@ def combinable(rule: object, field: str) -> None:
     if not isinstance(rule, Rule):
         raise InvalidRule(field, rule, "use Cron, Every, At, Calendar or AnyOf", "is not a rule")
     if isinstance(rule, Every) and rule.anchored:
-        raise InvalidRule(field, rule, "use Every(…, since='due'), which has instants of its own", "counts from the last run")
+        raise InvalidRule(
+            field, rule, "use Every(…, since='due'), which has instants of its own", "counts from the last run"
+        )
     if isinstance(rule, Every) and (rule.interval.microseconds or instant(rule.origin) % SECOND):
         raise InvalidRule(field, rule, "use whole seconds where rules are combined", "does not fall on whole seconds")
 

@@ -15,6 +15,7 @@ EARLIEST: Instant = 0
 LATEST: Instant = (date(2200, 1, 1) - date(1970, 1, 1)).days * DAY - 1
 """Rota answers about the years 1970 to 2199; what lies outside is refused, so that no number is unbounded."""
 
+_ISO = "use ISO 8601 with an offset, such as 2027-01-31T09:00+01:00"
 _ALLOWED = "use a datetime with a time zone, in the years 1970 to 2199"
 
 
@@ -24,7 +25,9 @@ def instant(moment: datetime | str, field: str = "moment") -> Instant:
         try:
             moment = datetime.fromisoformat(moment.strip())
         except ValueError:
-            raise InvalidMoment(field, moment, "use ISO 8601 with an offset, such as 2027-01-31T09:00+01:00", "is not a moment") from None
+            raise InvalidMoment(
+                field, moment, "use ISO 8601 with an offset, such as 2027-01-31T09:00+01:00", "is not a moment"
+            ) from None
     if not isinstance(moment, datetime):
         raise InvalidMoment(field, moment, _ALLOWED, "is not a moment")
     if moment.tzinfo is None or moment.utcoffset() is None:

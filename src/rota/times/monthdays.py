@@ -1,6 +1,6 @@
 """The days that cron's day of month, month and day of week name together."""
 
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from datetime import date
 
 from cronsim import CronSim
@@ -38,7 +38,7 @@ class MonthDays:
 
     __slots__ = ("_any_weekday", "_both", "_days", "_every", "_last", "_last_weekday", "_masks", "_months", "_weekdays")
 
-    def __init__(self, months: int, days: Set[int], weekdays: Set[WeekdayItem], *, both: bool) -> None:
+    def __init__(self, months: int, days: AbstractSet[int], weekdays: AbstractSet[WeekdayItem], *, both: bool) -> None:
         self._months = months
         self._days = _EVERY_DAY if days == _DAYS else mask_of(day - 1 for day in days if day > 0)
         self._last = CronSim.LAST in days

@@ -51,7 +51,7 @@ class OnFailure:
         vars(self).update(double_from=double_from, cap=longest, pause_after=pause_after, alert_after=alert_after)
 
     def interval(self, own: int, failures: int) -> int:
-        """Return the interval after so many failed runs: doubled at the n-th and at each further one, never below its own."""
+        """Return the interval after so many failures: doubled at the n-th and at each further one, never below its own."""
         if self.double_from is None or failures < self.double_from:
             return own
         doublings = min(failures - self.double_from + 1, 64)  # more would pass any cap
@@ -135,7 +135,9 @@ class Policies:
         whole_number("max_running", max_running, 1, MOST_RUNNING, InvalidPolicy)
         whole_number("max_missed", max_missed, 1, MOST_MISSED, InvalidPolicy)
         if max_running > 1 and overlap != "allow":
-            raise InvalidPolicy("max_running", max_running, "use overlap='allow' with it", f"does not fit overlap={overlap!r}")
+            raise InvalidPolicy(
+                "max_running", max_running, "use overlap='allow' with it", f"does not fit overlap={overlap!r}"
+            )
         if max_runs is not None:
             whole_number("max_runs", max_runs, 1, MOST_RUNS, InvalidPolicy)
         excluded = tuple(exclude)

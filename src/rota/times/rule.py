@@ -17,7 +17,7 @@ MOST_UPCOMING = 100_000
 
 @dataclass(frozen=True, init=False, repr=False)
 class Rule:
-    """A pure value that names instants. Equal rules name the same instants; `str(rule)` reads back through `Rule.parse`."""
+    """A pure value that names instants; `str(rule)` reads back through `Rule.parse`."""
 
     kinds: ClassVar[dict[str, type["Rule"]]] = {}
     """The rules that text may name."""
@@ -111,15 +111,19 @@ class Rule:
         vars(self).update(values, series=series)
 
 
-def bounded(series: Series, start: datetime | str | None, end: datetime | str | None) -> tuple[Series, datetime | None, datetime | None]:
+def bounded(
+    series: Series, start: datetime | str | None, end: datetime | str | None
+) -> tuple[Series, datetime | None, datetime | None]:
     """Return the series between its bounds, and the bounds in UTC."""
     if start is None and end is None:
         return series, None, None
     first, last = optional_instant(start, "start"), optional_instant(end, "end")
     if first is not None and last is not None and last < first:
-        raise InvalidMoment("end", iso(last), f"use a moment that is not before the start, {iso(first)}", "is before the start")
-    bounds = (None if found is None else moment(found) for found in (first, last))
-    return (Bounded(series, first, last), *bounds)
+        raise InvalidMoment(
+            "end", iso(last), f"use a moment that is not before the start, {iso(first)}", "is before the start"
+        )
+    shown = [None if found is None else moment(found) for found in (first, last)]
+    return Bounded(series, first, last), shown[0], shown[1]
 
 
 def _written(value: object) -> str:

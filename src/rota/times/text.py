@@ -17,22 +17,19 @@ def read(text: str, kinds: Mapping[str, Callable[..., T]]) -> T:
     if not isinstance(text, str) or len(text) > LONGEST:
         raise InvalidRule("rule", text, allowed, "is not the text of a rule")
     try:
-        call = ast.parse(text.strip(), mode="eval").body
-        if not isinstance(call, ast.Call):
-            raise ValueError
-        return _build(call, kinds)
+        return _build(ast.parse(text.strip(), mode="eval").body, kinds)
     except RotaError:
         raise
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         raise InvalidRule("rule", text, allowed, "is not the text of a rule") from None
 
 
-def _build(call: ast.Call, kinds: Mapping[str, Callable[..., T]]) -> T:
-    if not isinstance(call.func, ast.Name) or call.func.id not in kinds:
-        raise ValueError
+def _build(call: ast.expr, kinds: Mapping[str, Callable[..., T]]) -> T:
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in kinds):
+        raise ValueError(call)
     named = {keyword.arg: _value(keyword.value, kinds) for keyword in call.keywords if keyword.arg is not None}
     if len(named) != len(call.keywords):  # **something
-        raise ValueError
+        raise ValueError(node)
     return kinds[call.func.id](*(_value(argument, kinds) for argument in call.args), **named)
 
 
@@ -43,4 +40,4 @@ def _value(node: ast.expr, kinds: Mapping[str, Callable[..., T]]) -> object:
         return [_value(item, kinds) for item in node.elts]
     if isinstance(node, ast.Constant) and isinstance(node.value, (str, int, float, type(None))):
         return node.value
-    raise ValueError
+    raise ValueError(node)

@@ -2,13 +2,14 @@
 
 Inside a stretch of constant offset, wall time and UTC differ by a constant. At the seams:
 
-- A *gap* (the offset grows): the wall times between do not exist. A fixed series fires once at the first instant after the gap
-  if any of its times lie inside; with `gap="skip"`, and for wildcards, they are lost.
-- A *repeat* (the offset shrinks): the wall times between come twice. A fixed series fires in the first copy, or as `repeat`
-  says; a wildcard fires in both.
+- A *gap* (the offset grows): the wall times between do not exist. A fixed series fires once at the first instant after
+  the gap if any of its times lie inside; with `gap="skip"`, and for wildcards, they are lost.
+- A *repeat* (the offset shrinks): the wall times between come twice. A fixed series fires in the first copy, or as
+  `repeat` says; a wildcard fires in both.
 """
 
-from typing import Literal, Protocol
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, Protocol
 
 from rota.times.moments import LATEST, SECOND, Instant
 from rota.times.series import Series, within_range
@@ -49,16 +50,29 @@ class Times(Protocol):
         """Return the set as a bitmap of a day's seconds."""
 
 
+class Seam(NamedTuple):
+    """A clock change that touches a series: the wall times in `[low, high)` do not exist, or come twice."""
+
+    start: int
+    kind: Literal["gap", "repeat"]
+    low: int
+    high: int
+    walls: list[int]
+    """The first few of those wall times that the series names."""
+
+
 class Wall(Series):
     """Days × times of day, in a zone."""
 
-    __slots__ = ("_days", "_first_copy_only", "_makes_up", "_second_copy_only", "_times", "_zone")
+    __slots__ = ("_days", "_first_copy_only", "_second_copy_only", "_times", "fixed", "makes_up", "repeat", "zone")
 
     def __init__(self, zone: Zone, days: Days, times: Times, *, fixed: bool, gap: Gap, repeat: Repeat) -> None:
-        self._zone = zone
+        self.zone = zone
+        self.fixed = fixed
+        self.repeat = repeat
+        self.makes_up = fixed and gap == "after"
         self._days = days
         self._times = times
-        self._makes_up = fixed and gap == "after"
         self._first_copy_only = fixed and repeat == "first"
         self._second_copy_only = fixed and repeat == "second"
 
@@ -66,7 +80,7 @@ class Wall(Series):
         """Return the first instant strictly after."""
         second = after // SECOND + 1
         while second <= _LAST_SECOND:
-            stretch = self._zone.stretch(second)
+            stretch = self.zone.stretch(second)
             offset = stretch.offset
             if second == stretch.start and self._made_up(stretch):
                 return second * SECOND
@@ -86,7 +100,7 @@ class Wall(Series):
         """Return the last instant strictly before."""
         second = -(-before // SECOND) - 1
         while second >= 0:
-            stretch = self._zone.stretch(second)
+            stretch = self.zone.stretch(second)
             offset = stretch.offset
             high = self._high(stretch, second + offset + 1)
             found = self._previous_wall(high - 1)
@@ -107,7 +121,7 @@ class Wall(Series):
         midnight = second = day * _DAY
         found = 0
         while second < midnight + _DAY:
-            stretch = self._zone.stretch(second)
+            stretch = self.zone.stretch(second)
             end = min(stretch.end, midnight + _DAY)
             if second == stretch.start and self._made_up(stretch):
                 found |= 1 << (second - midnight)
@@ -118,9 +132,29 @@ class Wall(Series):
             second = end
         return found
 
+    def seams(self, after: Instant, until: Instant) -> Iterator[Seam]:
+        """Yield the clock changes in `(after, until]` that touch the series."""
+        second = after // SECOND + 1
+        while second <= until // SECOND:
+            stretch = self.zone.stretch(second)
+            if second == stretch.start and stretch.before != stretch.offset:
+                low, high = sorted((second + stretch.before, second + stretch.offset))
+                walls = self._walls(low, high)
+                if walls:
+                    yield Seam(second, "gap" if stretch.before < stretch.offset else "repeat", low, high, walls)
+            second = stretch.end
+
+    def _walls(self, low: int, high: int, most: int = 4) -> list[int]:
+        found: list[int] = []
+        wall = self._next_wall(low)
+        while wall is not None and wall < high and len(found) < most:
+            found.append(wall)
+            wall = self._next_wall(wall + 1)
+        return found
+
     def _made_up(self, stretch: Stretch) -> bool:
         """Tell whether the stretch begins with a firing for times that a gap before it swallowed."""
-        if not (self._makes_up and stretch.before < stretch.offset):
+        if not (self.makes_up and stretch.before < stretch.offset):
             return False
         swallowed = self._next_wall(stretch.start + stretch.before)
         return swallowed is not None and swallowed < stretch.start + stretch.offset

@@ -1,4 +1,4 @@
-"""English for people. The words come from the same parts that the engine fires by; where none fit, cronsim's are used."""
+"""English for people, from the same parts that the engine fires by; where no words of ours fit, cronsim's are used."""
 
 from collections.abc import Sequence
 from datetime import date, datetime

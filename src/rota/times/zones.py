@@ -7,6 +7,7 @@ import difflib
 import zoneinfo
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from rota.errors import InvalidZone
@@ -23,7 +24,7 @@ _ONE_SECOND = timedelta(seconds=1)
 class Stretch(NamedTuple):
     """The seconds of UTC in `[start, end)`, in which wall time is UTC + `offset`.
 
-    `before` and `after` are the offsets that hold just before the start and from the end on. They equal `offset` where the
+    `before` and `after` are the offsets just before the start and from the end on. They equal `offset` where the
     stretch only ends because its year does (days later, so that a change near New Year is whole).
     """
 
@@ -79,7 +80,7 @@ class Zone:
         edges = [edge for edge in edges if edge < last] + [last]
         return [
             Stretch(start, end, self.offset(start), self.offset(start - 1), self.offset(end))
-            for start, end in zip(edges, edges[1:], strict=False)
+            for start, end in pairwise(edges)
         ]
 
     def _change(self, low: int, high: int) -> int:

@@ -1,0 +1,44 @@
+"""The command line: one file a noun."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from rota.cli import rules
+from rota.errors import RotaError
+from rota.version import __version__
+
+app = typer.Typer(
+    name="rota",
+    help="The durable engine for recurring and background work.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("next")(rules.next_instants)
+app.command("explain")(rules.explain)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"rota {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None: ...
+
+
+def main() -> None:
+    """Run the command line. What Rota refuses is one line on standard error and exit code 1."""
+    try:
+        app()
+    except RotaError as error:
+        sys.stderr.write(f"rota: {error}\n")
+        sys.exit(1)
