@@ -1388,6 +1388,16 @@ QUESTIONS = {
     "the last instants of 2199": Question(
         "UTC", "* * * * *", "2199-12-31T23:59:59+00:00", None, "2199-12-31T23:59+00:00"
     ),
+    "the last minute of 2199": Question("UTC", "* * * * *", "2199-12-31T23:59+00:00", None, "2199-12-31T23:58+00:00"),
+    "the last day of 2199, east of Greenwich": Question(
+        "Asia/Tokyo", "0 0 2 1 *", "2199-06-01T00:00+09:00", None, "2199-01-02T00:00+09:00"
+    ),
+    "the first day of 1970, east of Greenwich": Question(
+        "Asia/Tokyo", "@daily", "1970-01-01T23:00+09:00", "1970-01-02T00:00+09:00", None
+    ),
+    "the first day of 1970, west of Greenwich": Question(
+        "America/New_York", "@daily", "1970-01-01T00:00-05:00", "1970-01-02T00:00-05:00", None
+    ),
     "the last year": Question("UTC", "@yearly", "2199-06-01T00:00+00:00", None, "2199-01-01T00:00+00:00"),
     "the last summer time": Question(
         "America/New_York",
@@ -1582,3 +1592,22 @@ def test_every_minute_of_all_time_is_counted_at_once(zone: str) -> None:
     first, last = moment("1970-01-01T00:00+00:00"), moment("2199-12-31T23:59:59+00:00")
     minutes = (last - first) // timedelta(minutes=1)
     assert rota.Cron("* * * * *", tz=zone).count(first, last) == minutes
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+def test_a_walk_to_the_end_of_time_ends(zone: str) -> None:
+    asked = moment("2199-12-31T21:30+00:00")
+    found = [t.astimezone(UTC) for t in rota.Cron("@hourly", tz=zone).instants(asked)]
+    assert [shown(t) for t in found] == ["2199-12-31T22:00+00:00", "2199-12-31T23:00+00:00"]
+
+
+def test_start_and_end_belong_to_the_rule() -> None:
+    first, last = moment("2025-01-03T00:00+00:00"), moment("2025-01-05T00:00+00:00")
+    rule = rota.Cron("0 */12 * * *", start=first, end=last)
+    around = moment("2025-01-01T00:00+00:00"), moment("2025-02-01T00:00+00:00")
+    expected = [first + n * timedelta(hours=12) for n in range(5)]
+    assert list(rule.instants(around[0])) == expected
+    assert rule.upcoming(around[0], 9) == expected
+    assert rule.count(*around) == 5
+    assert (rule.next(last), rule.previous(first)) == (None, None)
+    assert rule.previous(around[1]) == last

@@ -165,7 +165,7 @@ class CalendarDays:
             return [
                 first + number for name, number in _DAYS.items() if name in kinds or (number < 5 and "weekday" in kinds)
             ]
-        found = set()
+        found: set[int] = set()
         for each in self._picks:
             year, month = (period, each.month or 1) if self._unit == "year" else (period // 12, period % 12 + 1)
             start = first_of(year, month)

@@ -51,7 +51,7 @@ class OnFailure:
         vars(self).update(double_from=double_from, cap=longest, pause_after=pause_after, alert_after=alert_after)
 
     def interval(self, own: int, failures: int) -> int:
-        """Return the interval after so many failures: doubled at the n-th and at each further one, never below its own."""
+        """Return the interval after so many failures: doubled at the n-th and each further one, never below its own."""
         if self.double_from is None or failures < self.double_from:
             return own
         doublings = min(failures - self.double_from + 1, 64)  # more would pass any cap

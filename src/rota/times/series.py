@@ -1,7 +1,7 @@
 """Series of instants without state: what every rule is made of inside.
 
 A series answers from any point, in both directions. Long ranges are counted, never stepped through: a day is a bitmap
-of its 86,400 seconds, so union, exclusion and counting are a few operations on integers, exact for any mixture of rules.
+of its 86,400 seconds, so union, exclusion and counting are a few operations on integers, exact for any mix of rules.
 """
 
 from abc import ABC, abstractmethod

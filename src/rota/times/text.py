@@ -29,7 +29,7 @@ def _build(call: ast.expr, kinds: Mapping[str, Callable[..., T]]) -> T:
         raise ValueError(call)
     named = {keyword.arg: _value(keyword.value, kinds) for keyword in call.keywords if keyword.arg is not None}
     if len(named) != len(call.keywords):  # **something
-        raise ValueError(node)
+        raise ValueError(call)
     return kinds[call.func.id](*(_value(argument, kinds) for argument in call.args), **named)
 
 
