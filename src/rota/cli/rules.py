@@ -16,7 +16,7 @@ from rota.times.rule import Rule
 from rota.times.words import day_words
 
 _SECOND = timedelta(seconds=1)
-_YEAR = timedelta(days=366)
+_YEAR = timedelta(days=365)
 
 Expression = Annotated[
     str,

@@ -1,6 +1,7 @@
 """Time, pure: rules and what they name, durations, spread, and the decision what is due. No clock and no I/O."""
 
 from rota.times.calendars import Calendar
+from rota.times.changes import ClockChange, clock_changes
 from rota.times.cron import Cron
 from rota.times.decision import Decision, Firing, Hold, Past, Skip
 from rota.times.due import decide
@@ -17,6 +18,7 @@ __all__ = [
     "AnyOf",
     "At",
     "Calendar",
+    "ClockChange",
     "Cron",
     "Decision",
     "Every",
@@ -28,6 +30,7 @@ __all__ = [
     "Room",
     "Rule",
     "Skip",
+    "clock_changes",
     "decide",
     "distribute",
     "duration",
