@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 Gap = Literal["after", "skip"]
 Repeat = Literal["first", "second", "both"]
-Face = tuple[datetime, datetime]  # an instant in UTC, and the naive time that the clock shows then
+Face = tuple[int, datetime]  # an instant in seconds of UTC since 1970, and the naive time that the clock shows then
 
 MONTHS = {name.upper(): number for number, name in enumerate(calendar.month_abbr) if name}
 WEEKDAYS = {name: number for number, name in enumerate(("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"))}
@@ -152,13 +152,11 @@ def face_matches(pattern: Pattern, shown: datetime) -> bool:
 def walk(zone: str, start: datetime, end: datetime, tick: int) -> list[Face]:
     """Every `tick` seconds of UTC from start to end, with what the clock shows."""
     tz = ZoneInfo(zone)
-    steps = range(int(start.timestamp()) // 60 * 60, int(end.timestamp()) + tick, tick)
-    return [
-        (datetime.fromtimestamp(step, UTC), datetime.fromtimestamp(step, tz).replace(tzinfo=None)) for step in steps
-    ]
+    seconds = range(int(start.timestamp()) // 60 * 60, int(end.timestamp()) + tick, tick)
+    return [(second, datetime.fromtimestamp(second, tz).replace(tzinfo=None)) for second in seconds]
 
 
-def chosen(copies: list[datetime], fixed: bool, repeat: Repeat) -> list[datetime]:
+def chosen(copies: list[int], fixed: bool, repeat: Repeat) -> list[int]:
     """Of the instants that show one face, those that fire."""
     if not fixed or repeat == "both":
         return copies
@@ -181,12 +179,12 @@ def instants(
     def matches(shown: datetime) -> bool:
         return (tick == 60 or shown.second in pattern.seconds) and face_matches(pattern, shown)
 
-    copies: dict[datetime, list[datetime]] = {}
+    copies: dict[datetime, list[int]] = {}
     for instant, shown in faces:
         if matches(shown):
             copies.setdefault(shown, []).append(instant)
     found = {
-        instant + timedelta(seconds=second)
+        instant + second
         for same_face in copies.values()
         for instant in chosen(same_face, pattern.fixed, repeat)
         for second in within
@@ -197,7 +195,8 @@ def instants(
             lost = (shown - shown_before) // step - 1
             if any(matches(shown_before + n * step) for n in range(1, lost + 1)):
                 found.add(instant)
-    return sorted(instant for instant in found if after < instant <= until)
+    in_utc = (datetime.fromtimestamp(second, UTC) for second in sorted(found))
+    return [instant for instant in in_utc if after < instant <= until]
 
 
 @lru_cache(maxsize=4096)

@@ -1587,7 +1587,7 @@ def test_the_firings_of_a_year(row: Row, offset: str, expected: int) -> None:
     assert row.rule.count(first - TICK, last - TICK) == expected
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Pacific/Apia", "Africa/Casablanca", "Antarctica/Troll"])
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Apia", "Africa/Casablanca"])
 def test_every_minute_of_all_time_is_counted_at_once(zone: str) -> None:
     first, last = moment("1970-01-01T00:00+00:00"), moment("2199-12-31T23:59:59+00:00")
     minutes = (last - first) // timedelta(minutes=1)

@@ -38,7 +38,7 @@ def _root(
 def main() -> None:
     """Run the command line. What Rota refuses is one line on standard error and exit code 1."""
     try:
-        app()
+        app(prog_name="rota")
     except RotaError as error:
         sys.stderr.write(f"rota: {error}\n")
         sys.exit(1)
