@@ -2,13 +2,20 @@
 
 RotaError
 ├── Invalid (a ValueError)      a value that was given is not allowed: `.field`, `.value`, `.allowed`
+│   ├── InvalidArguments        what was passed to a task: `.task`, `.parameter`
+│   ├── InvalidData             a value that JSON cannot carry as annotated, or JSON that does not fit the annotation
 │   ├── InvalidDuration         a length of time
 │   ├── InvalidMoment           a point in time: naive, unreadable, or out of range
-│   ├── InvalidPolicy           a policy of a schedule
+│   ├── InvalidPolicy           a policy of a schedule, or how a task is retried
 │   ├── InvalidRule             a cron expression, an interval, a calendar, or a rule's text
+│   ├── InvalidTask             a task's function, name or options
 │   └── InvalidZone             a time zone
-└── MissingExtra (an ImportError)   a part of Rota that was not installed: `.extra`
+├── MissingExtra (an ImportError)   a part of Rota that was not installed: `.extra`
+├── UnknownTask (a LookupError)     a name under which there is no task: `.name`
+└── UnreadableArguments         stored arguments that their task does not take, or no longer: `.task`, `.problem`
 """
+
+from collections.abc import Sequence
 
 
 class RotaError(Exception):
@@ -30,6 +37,20 @@ class Invalid(RotaError, ValueError):
         return f"{self.field}: {_shown(self.value)} {self.problem}; {self.allowed}"
 
 
+class InvalidArguments(Invalid):
+    """Arguments that a task does not take; the message names the task, the parameter and the problem."""
+
+    def __init__(self, task: str, parameter: str | None, value: object, allowed: str, problem: str) -> None:
+        super().__init__(task if parameter is None else f"{task}({parameter})", value, allowed, problem)
+        self.args = (task, parameter, value, allowed, problem)
+        self.task = task
+        self.parameter = parameter
+
+
+class InvalidData(Invalid):
+    """A value that JSON cannot carry as its annotation says, or JSON that does not fit the annotation."""
+
+
 class InvalidDuration(Invalid):
     """A length of time that cannot be read or is out of bounds."""
 
@@ -39,11 +60,15 @@ class InvalidMoment(Invalid):
 
 
 class InvalidPolicy(Invalid):
-    """A policy of a schedule that does not exist or does not fit the others."""
+    """A policy of a schedule, or of a task's retries, that does not exist or does not fit the others."""
 
 
 class InvalidRule(Invalid):
     """A rule that cannot be read or never names an instant."""
+
+
+class InvalidTask(Invalid):
+    """A function that cannot be a task, or a name or option that a task cannot have."""
 
 
 class InvalidZone(Invalid):
@@ -54,11 +79,47 @@ class MissingExtra(RotaError, ImportError):
     """A part of Rota that was not installed."""
 
     def __init__(self, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs an extra that is not installed: pip install 'rota[{extra}]'")
+        super().__init__(extra, purpose)
         self.extra = extra
         self.purpose = purpose
 
+    def __str__(self) -> str:
+        """Say what to install."""
+        return f"{self.purpose} needs an extra that is not installed: pip install 'rota[{self.extra}]'"
+
+
+class UnknownTask(RotaError, LookupError):
+    """A name under which there is no task."""
+
+    def __init__(self, name: str, similar: Sequence[str] = ()) -> None:
+        super().__init__(name, similar)
+        self.name = name
+        self.similar = tuple(similar)
+
+    def __str__(self) -> str:
+        """Say it in one line, with the names that look like it."""
+        hint = f"is it {' or '.join(self.similar)}?" if self.similar else "is its module imported?"
+        return f"task: {_shown(self.name)} is not known here; {hint}"
+
+
+class UnreadableArguments(RotaError):
+    """Stored arguments that their task does not take, or no longer."""
+
+    def __init__(self, task: str, problem: str) -> None:
+        super().__init__(task, problem)
+        self.task = task
+        self.problem = problem
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        return f"{self.task}: the stored arguments cannot be read: {self.problem}"
+
 
 def _shown(value: object, most: int = 80) -> str:
-    text = ascii(value) if isinstance(value, str) else repr(value)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    """Show a value in part of a line, whatever it is and however it shows itself."""
+    try:
+        text = ascii(value[:most]) if isinstance(value, str) else repr(value)
+    except Exception:  # noqa: BLE001 (a value that cannot show itself must not hide what is wrong with it)
+        text = f"a {type(value).__name__}"
+    line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[: most + 1])
+    return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -98,7 +98,7 @@ def test_explain_says_that_no_change_touches_a_rule(rota: Run) -> None:
         (["next", "0 9 * * *", "--after", "2027-01-01"], "rota: --after: '2027-01-01T00:00:00' has no time zone; use"),
         (["explain", "Every('1s')", "--tz", "UTC"], "rota: --tz: 'UTC' does not go with a whole rule; write"),
         (["explain", "__import__('os')"], "rota: rule:"),
-        (["next", "\x1b[2J * * * *"], "rota: expression: '\\x1b[2J * * * *' cannot be read; use printable ASCII"),
+        (["next", "\x1b[2J * * * *"], "rota: minute: '\\x1b[2J' is not allowed; use 0 to 59"),
     ],
 )
 def test_what_is_refused_is_one_line_and_exit_code_1(rota: Run, arguments: list[str], line: str) -> None:

@@ -315,7 +315,7 @@ def anchored(key: str, rule: Every, policies: Policies, past: Past, now: int) ->
         return verdict
     if hold is not None and would_be < until <= now:
         verdict.skipped[hold.reason].append(would_be)
-        verdict.through = would_be
+        verdict.through = until - 1
     moved = move_over(policies, max(would_be, until), interval, end)
     due = moved[-1] + interval if moved else max(would_be, until)
     if len(moved) == LOOK:

@@ -30,7 +30,7 @@ NICKNAMES = {
 }
 LAST = -1
 LAST_WEEKDAY = -2
-MARGIN = timedelta(hours=26)  # wider than any gap or repeat
+MARGIN = {60: timedelta(hours=26), 1: timedelta(hours=2)}  # for each tick, wider than any gap or repeat
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def numbers(item: str, low: int, high: int, names: dict[str, int]) -> set[int]:
     if body == "*":
         first, last = low, high
     elif "-" in body:
-        first, last = (names.get(end) if end in names else int(end) for end in body.split("-"))
+        first, last = (names[end] if end in names else int(end) for end in body.split("-"))
     else:
         first = names[body] if body in names else int(body)
         last = high if slash else first
@@ -170,10 +170,10 @@ def instants(
     pattern = parse(expr)
     after, until = after.astimezone(UTC), until.astimezone(UTC)
     tick = 60
-    faces = walk(zone, after - MARGIN, until + MARGIN, tick)
+    faces = walk(zone, after - MARGIN[tick], until + MARGIN[tick], tick)
     if any(shown.second for _, shown in faces):
         tick = 1
-        faces = walk(zone, after - MARGIN, until + MARGIN, tick)
+        faces = walk(zone, after - MARGIN[tick], until + MARGIN[tick], tick)
     within = sorted(pattern.seconds) if tick == 60 else [0]
 
     def matches(shown: datetime) -> bool:

@@ -84,12 +84,6 @@ def test_what_counts_from_the_last_run_cannot_be_joined(since: str) -> None:
         rota.AnyOf(HOURLY, anchored)
 
 
-@pytest.mark.parametrize("fractional", [rota.Every("1s500ms"), rota.Every("1h", origin="2027-03-27T00:00:00.5Z")])
-def test_an_interval_between_whole_seconds_cannot_be_joined(fractional: rota.Every) -> None:
-    with pytest.raises(rota.InvalidRule, match=r"^rule: .* does not fall on whole seconds"):
-        rota.AnyOf(HOURLY, fractional)
-
-
 @pytest.mark.parametrize("value", [None, "0 9 * * *", [HOURLY], rota.Every, moment("2027-03-27T00:00Z")])
 def test_what_is_no_rule_cannot_be_joined(value: object) -> None:
     with pytest.raises(rota.InvalidRule, match=r"^rule: .* is not a rule; use Cron, Every, At, Calendar or AnyOf$"):

@@ -269,7 +269,7 @@ def test_the_years_that_rota_answers_about_bound_it_too() -> None:
     assert rule.next(moment("2199-12-31T23:59:59Z")) is None
 
 
-ALIKE: list[tuple[Unit, str, str]] = [
+ALIKE: list[tuple[Unit, str, str | int]] = [
     ("week", "TUE", "tue"),
     ("week", "TUE", "Tuesday"),
     ("week", "TUE", "tues"),
@@ -277,6 +277,7 @@ ALIKE: list[tuple[Unit, str, str]] = [
     ("month", "last", "last day"),
     ("month", "last", "LAST"),
     ("month", "5", "05"),
+    ("month", "15", 15),
     ("month", "2", "2nd day"),
     ("month", "2nd TUE", "second tuesday"),
     ("month", "1st weekday", "first weekday"),
@@ -288,7 +289,7 @@ ALIKE: list[tuple[Unit, str, str]] = [
 
 
 @pytest.mark.parametrize(("unit", "one", "other"), ALIKE)
-def test_a_day_may_be_written_in_several_ways(unit: Unit, one: str, other: str) -> None:
+def test_a_day_may_be_written_in_several_ways(unit: Unit, one: str, other: str | int) -> None:
     assert rota.Calendar(unit, on=one) == rota.Calendar(unit, on=other)
     assert rota.Calendar(unit, on=[one, other]) == rota.Calendar(unit, on=one)
 
@@ -298,11 +299,17 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     *(("every", {"unit": "day", "every": every}) for every in (0, -1, 1_001, 1.0, "2", True, None)),
     *(("on", {"unit": "day", "on": on}) for on in ("MON", ["1"])),
     *(("on", {"unit": "week", "on": on}) for on in ((), "", "1", "MO", "MONDAYS", "1st MON", "day", "last", "MON TUE")),
-    *(("on", {"unit": "week", "on": on}) for on in ("mön", "ＭＯＮ", None, 5, [5], [None], [["MON"]], ["MON", ""])),
+    *(
+        ("on", {"unit": "week", "on": on})
+        for on in ("mön", "ＭＯＮ", None, 1.5, 5, [5], [None], [["MON"]], ["MON", ""])
+    ),
     *(("on", {"unit": "month", "on": on}) for on in ((), "0", "32", "-1", "MON", "weekday", "6th MON", "0th MON")),
-    *(("on", {"unit": "month", "on": on}) for on in ("first", "2nd", "last JAN", "JAN 1", "٣", "1.5", "2nd 2nd TUE")),
+    *(
+        ("on", {"unit": "month", "on": on})
+        for on in ("first", "2nd", "last JAN", "JAN 1", "٣", "1.5", "2nd 2nd TUE", "1th MON", "2st MON", True, -1, 32)
+    ),
     *(("on", {"unit": "year", "on": on}) for on in ((), "25", "DEC", "DEC 32", "25 DEC", "DE 25", "MON 1", "last")),
-    *(("on", {"unit": "year", "on": on}) for on in ("FEB 30", "APR 31", ["FEB 30", "FEB 31"], "DECEMBERS 1")),
+    *(("on", {"unit": "year", "on": on}) for on in ("FEB 30", "APR 31", ["FEB 30", "FEB 31"], "DECEMBERS 1", 25)),
     *(
         ("at", {"unit": "day", "at": at})
         for at in ("", "24:00", "9", "9:0", "09:60", "-1:00", "9:00:60", "9am", " 9:00")
@@ -317,7 +324,8 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("field", "values"), REFUSED)
 def test_what_is_wrong_is_refused_by_its_name(field: str, values: dict[str, Any]) -> None:
-    with pytest.raises(rota.InvalidRule, match=rf"^{field}: .*; (use|leave it out)"):
+    error = rota.InvalidMoment if field == "origin" else rota.InvalidRule
+    with pytest.raises(error, match=rf"^{field}: .*; (use|leave it out)"):
         rota.Calendar(**values)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tests.times import oracle
 from tests.times.oracle import Gap, Repeat
@@ -36,8 +36,13 @@ CHANGES_OF_NOTE = {
 }
 
 
+FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
+
+
 def laws(examples: int) -> settings:
-    return settings(max_examples=examples, deadline=None, print_blob=True)
+    """So many examples, however slow the machine."""
+    slow = [HealthCheck.too_slow]
+    return settings(max_examples=examples, deadline=None, print_blob=True, suppress_health_check=slow)
 
 
 # Expressions.
@@ -78,10 +83,8 @@ WEEKDAYS = st.just("*") | fields(0, 7, [0, 7, 6, 1], SPECIAL_WEEKDAYS)
 
 five_fields = st.tuples(MINUTES, HOURS, DAYS, MONTHS, WEEKDAYS).map(" ".join).filter(oracle.comes)
 six_fields = st.tuples(SECONDS, five_fields).map(" ".join)
-on_most_days = st.one_of(
-    st.tuples(MINUTES, HOURS).map(lambda pair: " ".join([*pair, "*", "*", "*"])),
-    st.tuples(SECONDS, MINUTES, HOURS).map(lambda three: " ".join([*three, "*", "*", "*"])),
-)
+every_day = st.tuples(MINUTES, HOURS).map(lambda pair: " ".join([*pair, "*", "*", "*"]))
+every_day_with_seconds = st.tuples(SECONDS, every_day).map(" ".join)
 expressions = five_fields | five_fields | six_fields
 
 
@@ -106,7 +109,7 @@ repeats: st.SearchStrategy[Repeat] = st.sampled_from(["first", "first", "second"
 distances = st.one_of(
     st.sampled_from([0, 1, -1, 60, -60, 1800, -1800, 3600, -3600, 7200, -7200, 86400, -86400]).map(float),
     st.integers(-4 * 3600, 4 * 3600).map(float),
-    st.floats(-30 * 3600, 30 * 3600),
+    st.floats(-12 * 3600, 12 * 3600),
 )
 
 
@@ -134,9 +137,9 @@ def aimed_cases(draw: st.DrawFn) -> Case:
     """A schedule at the very edges of a change: the last minutes before it and the first ones after."""
     zone = draw(zones)
     year = draw(st.just(CHANGES_OF_NOTE.get(zone, 2025)) | st.integers(1971, 2100))
-    changes = oracle.changes(zone, year)
-    assume(changes)
-    change = draw(st.sampled_from(changes))
+    if not oracle.changes(zone, year):
+        zone, year = draw(st.sampled_from(sorted(CHANGES_OF_NOTE.items())))
+    change = draw(st.sampled_from(oracle.changes(zone, year)))
     edges = [change.at + offset for offset in (change.before, change.after)]
     walls = st.builds(
         lambda edge, minutes: edge + timedelta(minutes=minutes), st.sampled_from(edges), st.integers(-2, 1)
@@ -145,12 +148,12 @@ def aimed_cases(draw: st.DrawFn) -> Case:
     minute, hour = (",".join(str(getattr(wall, part)) for wall in chosen) for part in ("minute", "hour"))
     day = draw(st.sampled_from(["* * *", f"{chosen[0].day} {chosen[0].month} *", f"* * {chosen[0].isoweekday()}"]))
     second = draw(st.sampled_from(["", "", "0 ", "59 ", "*/30 "]))
-    moment = change.at + timedelta(seconds=draw(distances))
+    moment = change.at + timedelta(seconds=draw(st.integers(-7200, 7200)))
     return Case(f"{second}{minute} {hour} {day}", zone, moment, draw(gaps), draw(repeats))
 
 
 def utc(found: datetime | None) -> datetime | None:
-    return found and found.astimezone(UTC)
+    return None if found is None else found.astimezone(UTC)
 
 
 def utcs(found: list[datetime]) -> list[datetime]:
@@ -181,9 +184,10 @@ def test_answers_are_times_that_the_zones_clock_shows(case: Case) -> None:
 @laws(100)
 @given(cases())
 def test_upcoming_is_next_again_and_again(case: Case) -> None:
-    rule, asked, answers = case.rule, case.moment, []
-    while len(answers) < 5 and (asked := rule.next(asked)) is not None:
-        answers.append(asked)
+    rule = case.rule
+    answers: list[datetime] = []
+    while len(answers) < 5 and (found := rule.next([case.moment, *answers][-1])) is not None:
+        answers.append(found)
     assert utcs(rule.upcoming(case.moment, 5)) == utcs(answers)
 
 
@@ -237,7 +241,7 @@ def test_a_count_is_the_length_of_the_list(case: Case, size: int) -> None:
 
 
 @laws(60)
-@given(cases(on_most_days), st.integers(0, 90 * 86400))
+@given(cases(every_day | every_day_with_seconds), st.integers(0, 90 * 86400))
 def test_counts_add_up(case: Case, seconds: int) -> None:
     first = case.moment.astimezone(UTC)
     middle, last = first + timedelta(seconds=seconds), first + timedelta(days=90)
@@ -270,14 +274,13 @@ def assert_as_the_oracle(case: Case, hours: float) -> None:
 
 
 @laws(120)
-@given(cases(on_most_days))
+@given(cases(every_day))
 def test_the_oracle_agrees_near_changes(case: Case) -> None:
-    assume(case.expr.count(" ") == 4)
-    assert_as_the_oracle(case, 26)
+    assert_as_the_oracle(case, 14)
 
 
 @laws(80)
-@given(cases(six_fields | on_most_days))
+@given(cases(six_fields | every_day_with_seconds))
 def test_the_oracle_agrees_near_changes_with_seconds(case: Case) -> None:
     assert_as_the_oracle(case, 3)
 
@@ -285,7 +288,7 @@ def test_the_oracle_agrees_near_changes_with_seconds(case: Case) -> None:
 @laws(150)
 @given(aimed_cases())
 def test_the_oracle_agrees_at_the_edges_of_changes(case: Case) -> None:
-    assert_as_the_oracle(case, 32)
+    assert_as_the_oracle(case, 8)
 
 
 @laws(60)
@@ -305,8 +308,8 @@ def misread_by_cronsim(expr: str) -> bool:
 def test_cronsim_agrees_where_no_clock_changes(case: Case) -> None:
     assume(not misread_by_cronsim(case.expr))
     asked = case.moment.astimezone(ZoneInfo(case.zone)) + timedelta(days=40)
-    found = next(CronSim(case.expr, asked), None)
-    assume(found is not None and found.year < 2200)
+    found = next(CronSim(case.expr, asked), FOREVER)
+    assume(found.year < 2200)
     assume(oracle.calm(case.zone, asked, min(found, asked + timedelta(days=400))))
     assert utc(case.rule.next(asked)) == found.astimezone(UTC)
 

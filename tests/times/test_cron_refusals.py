@@ -4,7 +4,7 @@ import string
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rota
@@ -403,6 +403,14 @@ def test_a_fifth_monday_in_february_is_worth_the_wait() -> None:
 
 
 # No text breaks the parser: it is a schedule that comes, or a refusal.
+
+
+def tries(examples: int) -> settings:
+    """So many examples, however slow the machine."""
+    slow = [HealthCheck.too_slow]
+    return settings(max_examples=examples, deadline=None, print_blob=True, suppress_health_check=slow)
+
+
 def assert_sound(expr: str) -> None:
     try:
         rule = rota.Cron(expr, tz="Europe/Berlin")
@@ -416,13 +424,13 @@ def assert_sound(expr: str) -> None:
     assert rota.Rule.parse(str(rule)) == rule
 
 
-@settings(max_examples=300, deadline=None, print_blob=True)
+@tries(300)
 @given(st.text(max_size=40))
 def test_any_text(expr: str) -> None:
     assert_sound(expr)
 
 
-@settings(max_examples=600, deadline=None, print_blob=True)
+@tries(600)
 @given(st.lists(st.text("0123456789*/-,#LWMONJA?", min_size=1, max_size=6), min_size=4, max_size=7).map(" ".join))
 def test_text_of_crons_own_letters(expr: str) -> None:
     assert_sound(expr)
@@ -442,7 +450,7 @@ def spoiled(draw: st.DrawFn) -> str:
     return "".join(letters)
 
 
-@settings(max_examples=800, deadline=None, print_blob=True)
+@tries(800)
 @given(spoiled())
 def test_spoiled_text(expr: str) -> None:
     assert_sound(expr)

@@ -41,7 +41,7 @@ def moment(text: str) -> datetime:
 
 
 def shown(answer: datetime | None) -> str | None:
-    return answer and answer.isoformat(timespec="seconds" if answer.second else "minutes")
+    return None if answer is None else answer.isoformat(timespec="seconds" if answer.second else "minutes")
 
 
 def backwards(rule: rota.Rule, after: datetime, until: datetime) -> Iterator[datetime]:
@@ -108,11 +108,7 @@ FIXED_IN_A_GAP = {
         "2025-03-30T03:00+02:00 2025-04-06T02:30+02:00",
     ),
     "Berlin, another day of week is not moved": Row(
-        "Europe/Berlin",
-        "30 2 * * MON",
-        "2025-03-29T00:00+01:00",
-        "2025-04-06T12:00+02:00",
-        "2025-03-31T02:30+02:00",
+        "Europe/Berlin", "30 2 * * MON", "2025-03-29T00:00+01:00", "2025-04-06T12:00+02:00", "2025-03-31T02:30+02:00"
     ),
     "Berlin, a lost time with seconds": Row(
         "Europe/Berlin",
@@ -275,11 +271,7 @@ FIXED_IN_A_GAP = {
         "1986-01-01T00:15+05:45 1986-01-01T00:20+05:45",
     ),
     "Adelaide": Row(
-        "Australia/Adelaide",
-        "15 2 * * *",
-        "2024-10-06T00:00+09:30",
-        "2024-10-07T00:00+10:30",
-        "2024-10-06T03:00+10:30",
+        "Australia/Adelaide", "15 2 * * *", "2024-10-06T00:00+09:30", "2024-10-07T00:00+10:30", "2024-10-06T03:00+10:30"
     ),
     "St John's, a gap from 00:01 to 01:01": Row(
         "America/St_Johns",
@@ -303,11 +295,7 @@ FIXED_IN_A_GAP = {
         "2010-03-14T00:00-03:30 2010-03-14T01:01-02:30",
     ),
     "St John's, the double summer time of 1988": Row(
-        "America/St_Johns",
-        "30 0,1 * * *",
-        "1988-04-02T12:00-03:30",
-        "1988-04-03T12:00-01:30",
-        "1988-04-03T02:01-01:30",
+        "America/St_Johns", "30 0,1 * * *", "1988-04-02T12:00-03:30", "1988-04-03T12:00-01:30", "1988-04-03T02:01-01:30"
     ),
     "Casablanca, after Ramadan": Row(
         "Africa/Casablanca",
@@ -529,11 +517,7 @@ FIXED_AND_REPEATED = {
         "2024-04-07T03:30+13:45 2024-04-07T03:45+12:45",
     ),
     "Cairo, the hour before midnight": Row(
-        "Africa/Cairo",
-        "30 23 * * THU",
-        "2023-10-26T00:00+03:00",
-        "2023-10-27T12:00+02:00",
-        "2023-10-26T23:30+03:00",
+        "Africa/Cairo", "30 23 * * THU", "2023-10-26T00:00+03:00", "2023-10-27T12:00+02:00", "2023-10-26T23:30+03:00"
     ),
     "Cairo, midnight comes once": Row(
         "Africa/Cairo", "@daily", "2023-10-26T12:00+03:00", "2023-10-27T12:00+02:00", "2023-10-27T00:00+02:00"
@@ -549,11 +533,7 @@ FIXED_AND_REPEATED = {
         "2018-02-17T23:30-02:00 2018-02-18T23:30-03:00",
     ),
     "Adelaide": Row(
-        "Australia/Adelaide",
-        "15 2 * * *",
-        "2024-04-07T00:00+10:30",
-        "2024-04-08T00:00+09:30",
-        "2024-04-07T02:15+10:30",
+        "Australia/Adelaide", "15 2 * * *", "2024-04-07T00:00+10:30", "2024-04-08T00:00+09:30", "2024-04-07T02:15+10:30"
     ),
     "St John's, midnight comes twice": Row(
         "America/St_Johns",
@@ -1095,11 +1075,7 @@ UNDISTURBED = {
         "2024-03-31T00:30-01:00 2024-04-01T00:30-01:00",
     ),
     "Berlin had no summer time in 1970": Row(
-        "Europe/Berlin",
-        "30 2 29 3 *",
-        "1970-03-28T12:00+01:00",
-        "1970-03-30T12:00+01:00",
-        "1970-03-29T02:30+01:00",
+        "Europe/Berlin", "30 2 29 3 *", "1970-03-28T12:00+01:00", "1970-03-30T12:00+01:00", "1970-03-29T02:30+01:00"
     ),
     "Kuala Lumpur before 1982": Row(
         "Asia/Kuala_Lumpur",
@@ -1165,25 +1141,13 @@ class Question(NamedTuple):
 QUESTIONS = {
     # From inside a repeated time, and at its edges.
     "the second copy, after the first fired": Question(
-        "America/New_York",
-        "30 1 * * *",
-        "2025-11-02T01:10-05:00",
-        "2025-11-03T01:30-05:00",
-        "2025-11-02T01:30-04:00",
+        "America/New_York", "30 1 * * *", "2025-11-02T01:10-05:00", "2025-11-03T01:30-05:00", "2025-11-02T01:30-04:00"
     ),
     "the first copy, before it fires": Question(
-        "America/New_York",
-        "30 1 * * *",
-        "2025-11-02T01:10-04:00",
-        "2025-11-02T01:30-04:00",
-        "2025-11-01T01:30-04:00",
+        "America/New_York", "30 1 * * *", "2025-11-02T01:10-04:00", "2025-11-02T01:30-04:00", "2025-11-01T01:30-04:00"
     ),
     "the first copy, after it fired": Question(
-        "America/New_York",
-        "30 1 * * *",
-        "2025-11-02T01:40-04:00",
-        "2025-11-03T01:30-05:00",
-        "2025-11-02T01:30-04:00",
+        "America/New_York", "30 1 * * *", "2025-11-02T01:40-04:00", "2025-11-03T01:30-05:00", "2025-11-02T01:30-04:00"
     ),
     "the first copy, when the second fires": Question(
         "America/New_York",
@@ -1218,11 +1182,7 @@ QUESTIONS = {
         repeat="both",
     ),
     "the instant the clock goes back": Question(
-        "America/New_York",
-        "0 1 * * *",
-        "2025-11-02T01:00-05:00",
-        "2025-11-03T01:00-05:00",
-        "2025-11-02T01:00-04:00",
+        "America/New_York", "0 1 * * *", "2025-11-02T01:00-05:00", "2025-11-03T01:00-05:00", "2025-11-02T01:00-04:00"
     ),
     "the instant the clock goes back, and it fires": Question(
         "America/New_York",
@@ -1233,18 +1193,10 @@ QUESTIONS = {
         repeat="both",
     ),
     "the second copy of a wildcard": Question(
-        "America/New_York",
-        "*/30 1 * * *",
-        "2025-11-02T01:10-05:00",
-        "2025-11-02T01:30-05:00",
-        "2025-11-02T01:00-05:00",
+        "America/New_York", "*/30 1 * * *", "2025-11-02T01:10-05:00", "2025-11-02T01:30-05:00", "2025-11-02T01:00-05:00"
     ),
     "the second copy of a quarter in Chatham": Question(
-        "Pacific/Chatham",
-        "*/15 3 * * *",
-        "2024-04-07T03:30+13:45",
-        "2024-04-07T03:00+12:45",
-        "2024-04-07T03:15+13:45",
+        "Pacific/Chatham", "*/15 3 * * *", "2024-04-07T03:30+13:45", "2024-04-07T03:00+12:45", "2024-04-07T03:15+13:45"
     ),
     "the repeated half hour in Lord Howe": Question(
         "Australia/Lord_Howe",
@@ -1262,18 +1214,10 @@ QUESTIONS = {
     ),
     # At the edges of a gap.
     "a second before the gap": Question(
-        "Europe/Berlin",
-        "30 2 * * *",
-        "2025-03-30T01:59:59+01:00",
-        "2025-03-30T03:00+02:00",
-        "2025-03-29T02:30+01:00",
+        "Europe/Berlin", "30 2 * * *", "2025-03-30T01:59:59+01:00", "2025-03-30T03:00+02:00", "2025-03-29T02:30+01:00"
     ),
     "the gap's end itself": Question(
-        "Europe/Berlin",
-        "30 2 * * *",
-        "2025-03-30T03:00+02:00",
-        "2025-03-31T02:30+02:00",
-        "2025-03-29T02:30+01:00",
+        "Europe/Berlin", "30 2 * * *", "2025-03-30T03:00+02:00", "2025-03-31T02:30+02:00", "2025-03-29T02:30+01:00"
     ),
     "a microsecond after the gap's end": Question(
         "Europe/Berlin",
@@ -1290,18 +1234,10 @@ QUESTIONS = {
         "2025-03-29T02:30+01:00",
     ),
     "the time that does not exist, by the old offset": Question(
-        "Europe/Berlin",
-        "30 2 * * *",
-        "2025-03-30T02:30+01:00",
-        "2025-03-31T02:30+02:00",
-        "2025-03-30T03:00+02:00",
+        "Europe/Berlin", "30 2 * * *", "2025-03-30T02:30+01:00", "2025-03-31T02:30+02:00", "2025-03-30T03:00+02:00"
     ),
     "the time that does not exist, by the new offset": Question(
-        "Europe/Berlin",
-        "30 2 * * *",
-        "2025-03-30T02:30+02:00",
-        "2025-03-30T03:00+02:00",
-        "2025-03-29T02:30+01:00",
+        "Europe/Berlin", "30 2 * * *", "2025-03-30T02:30+02:00", "2025-03-30T03:00+02:00", "2025-03-29T02:30+01:00"
     ),
     "the gap's end, skipped": Question(
         "Europe/Berlin",
@@ -1312,25 +1248,13 @@ QUESTIONS = {
         gap="skip",
     ),
     "a wildcard over the gap": Question(
-        "Europe/Berlin",
-        "*/15 2 * * *",
-        "2025-03-30T03:00+02:00",
-        "2025-03-31T02:00+02:00",
-        "2025-03-29T02:45+01:00",
+        "Europe/Berlin", "*/15 2 * * *", "2025-03-30T03:00+02:00", "2025-03-31T02:00+02:00", "2025-03-29T02:45+01:00"
     ),
     "Apia, before the lost day": Question(
-        "Pacific/Apia",
-        "0 9 30 12 *",
-        "2011-12-29T12:00-10:00",
-        "2011-12-31T00:00+14:00",
-        "2010-12-30T09:00-10:00",
+        "Pacific/Apia", "0 9 30 12 *", "2011-12-29T12:00-10:00", "2011-12-31T00:00+14:00", "2010-12-30T09:00-10:00"
     ),
     "Apia, after the lost day": Question(
-        "Pacific/Apia",
-        "0 9 30 12 *",
-        "2011-12-31T00:00:01+14:00",
-        "2012-12-30T09:00+14:00",
-        "2011-12-31T00:00+14:00",
+        "Pacific/Apia", "0 9 30 12 *", "2011-12-31T00:00:01+14:00", "2012-12-30T09:00+14:00", "2011-12-31T00:00+14:00"
     ),
     "Apia, the lost day skipped": Question(
         "Pacific/Apia",
@@ -1341,29 +1265,17 @@ QUESTIONS = {
         gap="skip",
     ),
     "Apia, a star on the lost day": Question(
-        "Pacific/Apia",
-        "0 */6 30 12 *",
-        "2011-12-31T00:00+14:00",
-        "2012-12-30T00:00+14:00",
-        "2010-12-30T18:00-10:00",
+        "Pacific/Apia", "0 */6 30 12 *", "2011-12-31T00:00+14:00", "2012-12-30T00:00+14:00", "2010-12-30T18:00-10:00"
     ),
     # Schedules that come seldom.
     "29 February over 1900's sister": Question(
         "UTC", "0 0 29 2 *", "2100-01-01T00:00+00:00", "2104-02-29T00:00+00:00", "2096-02-29T00:00+00:00"
     ),
     "29 February in Berlin": Question(
-        "Europe/Berlin",
-        "30 2 29 2 *",
-        "2024-02-29T02:30+01:00",
-        "2028-02-29T02:30+01:00",
-        "2020-02-29T02:30+01:00",
+        "Europe/Berlin", "30 2 29 2 *", "2024-02-29T02:30+01:00", "2028-02-29T02:30+01:00", "2020-02-29T02:30+01:00"
     ),
     "29 February or a Monday in February": Question(
-        "Europe/Berlin",
-        "30 2 29 2 1",
-        "2024-02-27T00:00+01:00",
-        "2024-02-29T02:30+01:00",
-        "2024-02-26T02:30+01:00",
+        "Europe/Berlin", "30 2 29 2 1", "2024-02-27T00:00+01:00", "2024-02-29T02:30+01:00", "2024-02-26T02:30+01:00"
     ),
     "a fifth Monday in February": Question(
         "UTC", "0 0 * 2 MON#5", "2072-03-01T00:00+00:00", "2112-02-29T00:00+00:00", "2072-02-29T00:00+00:00"
@@ -1400,11 +1312,7 @@ QUESTIONS = {
     ),
     "the last year": Question("UTC", "@yearly", "2199-06-01T00:00+00:00", None, "2199-01-01T00:00+00:00"),
     "the last summer time": Question(
-        "America/New_York",
-        "30 2 * * *",
-        "2199-03-10T03:00-04:00",
-        "2199-03-11T02:30-04:00",
-        "2199-03-09T02:30-05:00",
+        "America/New_York", "30 2 * * *", "2199-03-10T03:00-04:00", "2199-03-11T02:30-04:00", "2199-03-09T02:30-05:00"
     ),
 }
 each_question = pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)

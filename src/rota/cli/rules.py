@@ -11,12 +11,12 @@ from rota.cli.output import as_json, lines
 from rota.errors import InvalidRule
 from rota.times.changes import ClockChange, clock_changes
 from rota.times.cron import Cron
-from rota.times.moments import instant, moment
+from rota.times.moments import DAY, LATEST, instant, moment
 from rota.times.rule import Rule
 from rota.times.words import day_words
 
 _SECOND = timedelta(seconds=1)
-_YEAR = timedelta(days=365)
+_YEAR = 365 * DAY
 
 Expression = Annotated[
     str,
@@ -52,7 +52,7 @@ def next_instants(
 def explain(expr: Expression, tz: Zone = None, after: After = None, json: AsJson = False) -> None:
     """Say in words what a rule means, and which clock changes of the next year touch it."""
     rule, start = _rule(expr, tz), _after(after)
-    changes = clock_changes(rule, start, start + _YEAR)
+    changes = clock_changes(rule, start, moment(min(instant(start) + _YEAR, LATEST)))
     found = rule.upcoming(start, 3)
     if json:
         as_json(_record(rule, found, changes) | {"notes": _notes(rule)})

@@ -1,5 +1,6 @@
-"""Time, pure: rules and what they name, durations, spread, and the decision what is due. No clock and no I/O."""
+"""Time, pure: rules and what they name, durations, spread, back-off, the decision what is due. No clock and no I/O."""
 
+from rota.times.backoff import Retry
 from rota.times.calendars import Calendar
 from rota.times.changes import ClockChange, clock_changes
 from rota.times.cron import Cron
@@ -27,6 +28,7 @@ __all__ = [
     "OnFailure",
     "Past",
     "Policies",
+    "Retry",
     "Room",
     "Rule",
     "Skip",

@@ -1,5 +1,7 @@
 """The decision for anchored intervals: counted from the last run's success, finish or start."""
 
+from dataclasses import replace
+
 from rota.times.decision import Decision, Firing, Past, Skip
 from rota.times.exclusion import excluded
 from rota.times.fixed import ON_TIME
@@ -23,28 +25,51 @@ def decide_anchored(key: str, rule: Every, policies: Policies, past: Past, now: 
     first, last = rule.bounds
     interval = policies.on_failure.interval(_own(rule, policies, past), past.failures)
     natural = max(_natural(key, rule, policies, past, interval), first)
-    due = natural if past.through is None else max(natural, past.through + 1)
-    skips: tuple[Skip, ...] = ()
-    through = past.through
-    if past.hold is not None:
-        if past.hold.until is None:
-            return Decision(through=past.through)
-        if due < past.hold.until:
-            if not past.hold.open(now):  # it has passed, and swallowed the instant
-                skips, through = (Skip(past.hold.reason, due, due, 1),), due
-            due = past.hold.until
-    included = _included(policies, due, interval)
-    if included > last:
-        return Decision(skips=skips, through=through, finished=True)
-    if included > now:
-        return Decision(skips=skips, through=through, next=included, wake=included)
-    if included > due:
-        count = (included - due) // interval
-        skips = (*skips, Skip("excluded", due, included - interval, count))
-    overdue = spread_offset(key, min(micros(policies.spread), now - natural))
-    firing = Firing(due=included, at=now + overdue, late=now - natural > ON_TIME)
-    spent = policies.max_runs is not None and past.runs + 1 >= policies.max_runs
-    return Decision(fire=(firing,), skips=skips, through=included, finished=spent)
+    wanted = natural if past.through is None else max(natural, past.through + 1)
+    if wanted > last:
+        return Decision(through=past.through, finished=True)
+    if past.hold is None:
+        return _decide(key, policies, past, now, natural, wanted, interval, last)
+    if past.hold.until is None:
+        return Decision(through=past.through)
+    if past.hold.open(now):
+        due = _included(policies, max(wanted, past.hold.until), interval)
+        ahead = due if due <= last else None  # the hold may still be lifted before the rule's end
+        return Decision(through=past.through, next=ahead, wake=ahead or past.hold.until)
+    if wanted >= past.hold.until:
+        return _decide(key, policies, past, now, natural, wanted, interval, last)
+    # what the hold swallowed is answered, and nothing was due before its end
+    swallowed = Skip(past.hold.reason, wanted, wanted, 1)
+    resumed = replace(past, through=past.hold.until - 1)
+    decision = _decide(key, policies, resumed, now, natural, past.hold.until, interval, last)
+    return replace(decision, skips=(swallowed, *decision.skips))
+
+
+def _decide(
+    key: str,
+    policies: Policies,
+    past: Past,
+    now: Instant,
+    natural: Instant,
+    wanted: Instant,
+    interval: int,
+    last: Instant,
+) -> Decision:
+    """Fire what is wanted if it has come; where it is excluded, an interval later."""
+    due = _included(policies, wanted, interval)
+    if due > last:
+        return Decision(through=past.through, finished=True)
+    if due > now:
+        return Decision(through=past.through, next=due, wake=due)
+    moved = (due - wanted) // interval
+    late = now - (due if moved else natural)
+    firing = Firing(due=due, at=now + spread_offset(key, min(micros(policies.spread), late)), late=late > ON_TIME)
+    return Decision(
+        fire=(firing,),
+        skips=(Skip("excluded", wanted, due - interval, moved),) if moved else (),
+        through=due,
+        finished=policies.max_runs is not None and past.runs + 1 >= policies.max_runs,
+    )
 
 
 def _own(rule: Every, policies: Policies, past: Past) -> int:

@@ -16,6 +16,7 @@ _LAST_DAY = date(2200, 1, 2).toordinal() - EPOCH_DAY
 _FIRST_DAY = -2
 _ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "last": -1}
 _SUFFIXES = {1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 5: "5th", -1: "last"}
+_ORDINALS |= {written: number for number, written in _SUFFIXES.items()}
 _DAYS = {name.upper()[:3]: number for number, name in enumerate(WEEKDAYS[1:])}
 _ALLOWED = {
     "week": "use days such as MON, or weekday for Monday to Friday",
@@ -63,7 +64,7 @@ class Pick(NamedTuple):
 
 def pick(unit: Unit, text: object) -> Pick:
     """Read one value of `on`."""
-    words = text.upper().split() if isinstance(text, str) and text.isascii() else []
+    words = str(text).upper().split() if isinstance(text, (str, int)) and str(text).isascii() else []
     found = _week_pick(words) if unit == "week" else _month_pick(words) if unit == "month" else _year_pick(words)
     if found is None:
         raise InvalidRule("on", text, _ALLOWED[unit], f"is no day of a {unit}")
@@ -81,8 +82,7 @@ def _month_pick(words: list[str]) -> Pick | None:
     if len(words) == 1 and re.fullmatch("[0-9]{1,2}", words[0]) and 1 <= int(words[0]) <= 31:
         return Pick(int(words[0]), "day")
     if len(words) == 2:
-        ordinal = re.fullmatch("([1-5])(ST|ND|RD|TH)", words[0])
-        nth = int(ordinal[1]) if ordinal else _ORDINALS.get(words[0].lower())
+        nth = _ORDINALS.get(words[0].lower())
         kind = _kind(words[1])
         if nth and kind:
             return Pick(nth, kind)

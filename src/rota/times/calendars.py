@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
-from rota.errors import InvalidRule
+from rota.errors import InvalidMoment, InvalidRule
 from rota.times.calendardays import CalendarDays, Unit, pick
 from rota.times.choices import one_of, some, whole_number
 from rota.times.clockface import mask_of
@@ -48,7 +48,7 @@ class Calendar(Rule):
         unit: Unit,
         *,
         every: int = 1,
-        on: str | Iterable[str] = (),
+        on: str | int | Iterable[str | int] = (),
         at: str | Iterable[str] = "00:00",
         tz: str | ZoneInfo = "UTC",
         origin: date | str = _EPOCH,
@@ -62,10 +62,10 @@ class Calendar(Rule):
         one_of("gap", gap, ("after", "skip"))
         one_of("repeat", repeat, ("first", "second", "both"))
         where, counted, times = zone(tz), _day(origin), TimeList(_times(at))
-        given = [on] if isinstance(on, str) else list(on)
-        if unit == "day" and given:
-            raise InvalidRule("on", given, "leave it out: every day of the period counts", "has no meaning for days")
-        picks = [pick(unit, each) for each in (some("on", given, MOST_DAYS) if unit != "day" else ())]
+        given = [on] if isinstance(on, (str, int)) else on
+        if unit == "day" and given not in ((), []):
+            raise InvalidRule("on", on, "leave it out: every day of the period counts", "has no meaning for days")
+        picks = [pick(unit, each) for each in some("on", given, MOST_DAYS)] if unit != "day" else []
         days = CalendarDays(unit, every, counted.toordinal() - EPOCH_DAY, picks)
         if days.next(0) is None:
             raise InvalidRule(
@@ -130,9 +130,7 @@ class TimeList:
 def _times(at: str | Iterable[str]) -> list[int]:
     found = []
     for each in some("at", [at] if isinstance(at, str) else at, MOST_TIMES):
-        read = (
-            re.fullmatch(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?", each) if isinstance(each, str) else None
-        )
+        read = _TIME.fullmatch(each) if isinstance(each, str) else None
         if not read:
             raise InvalidRule("at", each, "use 00:00 to 23:59, with seconds if wanted (09:30:15)", "is no time of day")
         found.append((int(read[1]) * 60 + int(read[2])) * 60 + int(read[3] or 0))
@@ -149,7 +147,7 @@ def _day(origin: date | str) -> date:
         try:
             origin = date.fromisoformat(origin)
         except ValueError:
-            raise InvalidRule("origin", origin, "use a date such as 2026-11-16", "is not a date") from None
+            raise InvalidMoment("origin", origin, "use a date such as 2026-11-16", "is not a date") from None
     if type(origin) is not date or not 1970 <= origin.year <= 2199:
-        raise InvalidRule("origin", origin, "use a date in the years 1970 to 2199", "is not a date that Rota knows")
+        raise InvalidMoment("origin", origin, "use a date in the years 1970 to 2199", "is not a date that Rota knows")
     return origin

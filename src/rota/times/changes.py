@@ -9,7 +9,7 @@ from rota.times.moments import SECOND, Instant, instant, moment
 from rota.times.rule import Rule
 from rota.times.series import Bounded, Series, Union
 from rota.times.wall import Seam, Wall
-from rota.times.words import and_list, day_words
+from rota.times.words import and_list, clock_words, day_words
 
 _FEW = 3
 
@@ -48,13 +48,13 @@ def _seams(series: Series, after: Instant, until: Instant) -> Iterator[tuple[Wal
 def _note(wall: Wall, seam: Seam) -> str:
     day = day_words(_clock(seam.walls[0]))
     if wall.fixed and len(seam.walls) <= _FEW:
-        times = and_list([f"{_clock(each):%H:%M}" for each in seam.walls])
+        times = and_list([clock_words(_clock(each)) for each in seam.walls])
         many = len(seam.walls) > 1
     else:
-        times, many = f"{_clock(seam.low):%H:%M} to {_clock(seam.high):%H:%M}", False
+        times, many = f"{clock_words(_clock(seam.low))} to {clock_words(_clock(seam.high))}", False
     if seam.kind == "gap":
         end = (
-            f"{_clock(seam.high):%H:%M}"
+            clock_words(_clock(seam.high))
             if _clock(seam.high).date() == _clock(seam.walls[0]).date()
             else _until(seam.high)
         )
@@ -75,7 +75,7 @@ def _note(wall: Wall, seam: Seam) -> str:
 
 
 def _until(wall: int) -> str:
-    return f"{_clock(wall):%H:%M} on {day_words(_clock(wall))}"
+    return f"{clock_words(_clock(wall))} on {day_words(_clock(wall))}"
 
 
 def _clock(wall: int) -> datetime:

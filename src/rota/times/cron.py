@@ -115,30 +115,32 @@ class Cron(Rule):
 @lru_cache(maxsize=8192)
 def parsed(expr: str) -> Fields:
     """Read an expression, or say which field is wrong, its value, and what is allowed."""
-    stripped = expr.strip().replace("\t", " ")
-    if not stripped.isascii() or not stripped.isprintable() or len(stripped) > LONGEST:
-        raise InvalidRule("expression", expr, f"use printable ASCII, at most {LONGEST:,} characters", "cannot be read")
-    text = " ".join(stripped.split())
-    if text.startswith("@"):
-        text = text.lower()
-        if text not in MACROS:
-            raise InvalidRule("expression", expr, f"use {', '.join(sorted(MACROS))}", "is not a known name")
-        return _fields(text, MACROS[text])
-    text = text.upper()
-    return _fields(text, text)
+    if len(expr) > LONGEST:
+        raise InvalidRule("expression", expr, f"use at most {LONGEST:,} characters", "is too long")
+    text = " ".join(part for part in expr.strip().replace("\t", " ").split(" ") if part)
+    if not text.startswith("@"):
+        return _fields(text)
+    name = text.lower()
+    if name not in MACROS:
+        raise InvalidRule("expression", expr, f"use {', '.join(sorted(MACROS))}", "is not a known name")
+    return _fields(MACROS[name])._replace(text=name)
 
 
-def _fields(text: str, meaning: str) -> Fields:
-    parts = tuple(meaning.split())
+def _fields(text: str) -> Fields:
+    parts = tuple(text.split(" "))
     if len(parts) not in (5, 6):
         raise InvalidRule("expression", text, _SHAPE, f"has {len(parts)} {'field' if len(parts) == 1 else 'fields'}")
+    for place, part in zip(list(NAMES)[-len(parts) :], parts, strict=True):
+        if not (part.isascii() and part.isprintable()):  # other scripts' digits, which Python takes for ours
+            raise _refusal(place, part)
+    parts = tuple(text.upper().split(" "))
     second, minute, hour, day, month, weekday = parts if len(parts) == 6 else ("0", *parts)
     times = Clockface(_mask(Field.HOUR, hour), _mask(Field.MINUTE, minute), _mask(Field.SECOND, second))
     both = day.startswith("*") or weekday.startswith("*")
     days = MonthDays(_mask(Field.MONTH, month), _numbers(Field.DAY, day), _values(Field.DOW, weekday), both=both)
     if not days.ever():
         raise InvalidRule("day of month", " ".join(parts[-3:]), _ALLOWED[Field.DAY], "is a day that never comes")
-    return Fields(text, parts, days, times, fixed=not (minute.startswith("*") or hour.startswith("*")))
+    return Fields(" ".join(parts), parts, days, times, fixed=not (minute.startswith("*") or hour.startswith("*")))
 
 
 def _numbers(field: Field, part: str) -> set[int]:
@@ -156,6 +158,8 @@ def _values(field: Field, part: str) -> set[SpecItem]:
         return _checked(field, part)
     found: set[SpecItem] = set()
     for item in part.split(","):
+        if not item:
+            raise _refusal(field, part)
         base, _, step = item.partition("/")
         values = _checked(field, item)
         if step and base in _NO_STEP:

@@ -37,10 +37,10 @@ def duration(length: str | float | timedelta, field: str = "duration", *, least:
         found = micros(length)
     elif isinstance(length, str):
         found = _read(length, field)
-    elif isinstance(length, (int, float)) and not isinstance(length, bool):
-        if not abs(length) <= LONGEST // SECOND:  # NaN and infinities too
-            raise InvalidDuration(field, length, f"use at most {duration_text(most)}", "is too long")
-        found = round(length * SECOND)
+    elif isinstance(length, (int, float)) and not isinstance(length, bool) and length == length:  # noqa: PLR0124 (no NaN)
+        found = round(
+            min(max(length, -1), LONGEST // SECOND + 1) * SECOND
+        )  # infinities and what is far out of bounds too
     else:
         raise InvalidDuration(field, length, _ALLOWED, "is not a duration")
     if found < least:
@@ -61,17 +61,15 @@ def duration_text(length: int) -> str:
     return "".join(parts) or "0s"
 
 
-def duration_words(length: int) -> str:
-    """Write microseconds for people, in at most two units: `1 h 30 min`, `13 min 4 s`, `3 d 4 h`."""
+def duration_words(length: int, most: int = 2) -> str:
+    """Write microseconds for people, by default in at most two units: `1 h 30 min`, `13 min 4 s`, `3 d 4 h`."""
     words = {"d": "d", "h": "h", "m": "min", "s": "s", "ms": "ms", "us": "µs"}
     parts: list[str] = []
     for unit, word in words.items():
         count, length = divmod(length, _UNITS[unit])
         if count:
             parts.append(f"{count} {word}")
-        elif parts:
-            break
-        if len(parts) == 2:
+        if len(parts) == most or (parts and not count and most == 2):
             break
     return " ".join(parts) or "0 s"
 

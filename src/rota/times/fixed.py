@@ -34,9 +34,11 @@ def decide_fixed(key: str, rule: Rule, policies: Policies, past: Past, now: Inst
     if past.hold is not None and past.hold.open(now):
         if past.hold.until is None:
             return Decision(through=past.through)
-        return _ahead(
-            Decision(through=past.through), series, policies, max(answered, past.hold.until - offset - 1), offset
-        )
+        ahead = max(answered, past.hold.until - offset - 1)
+        decision = _ahead(Decision(through=past.through), series, policies, ahead, offset)
+        if decision.finished and series.next(answered) is not None:  # what the hold swallows has no answer yet
+            return replace(decision, finished=False, wake=past.hold.until)
+        return decision
 
     start, found, swallowed = answered, Found(), list(_swallowed(rule, policies, past, asked, offset))
     for reason, end in swallowed:
@@ -97,12 +99,13 @@ def _fire(
         before = newest(series, policies.exclude, start, chosen[0] - 1, 1)[0] if chosen else due.last
         reason: Reason = "merged" if chosen and policies.missed == "latest" else "missed"
         found.append((reason, Span(due.first, before, due.count - len(chosen))))
-    left = len(chosen) if policies.max_runs is None else policies.max_runs - past.runs
-    wanted = chosen[:left]
-    space = room(policies, past.under_way, len(wanted))
-    going = wanted[: space.start + space.queue]
-    shut_out = wanted[len(going) :]
-    if shut_out:
+    space = room(policies, past.under_way, len(chosen))
+    let_in = chosen[: space.start + space.queue]
+    left = len(let_in) if policies.max_runs is None else policies.max_runs - past.runs
+    going = let_in[:left]
+    spent = policies.max_runs is not None and len(going) == left
+    shut_out = chosen[len(let_in) :]
+    if shut_out and not spent:
         found.append(("overlap", Span(shut_out[0], shut_out[-1], len(shut_out))))
     fired = tuple(
         Firing(
@@ -118,7 +121,7 @@ def _fire(
         skips=tuple(Skip(reason, span.first, span.last, span.count) for reason, span in found if span),
         through=going[-1] if going else None,
         cancel=space.cancel and bool(fired),
-        finished=policies.max_runs is not None and past.runs + len(fired) >= policies.max_runs,
+        finished=spent,
     )
 
 

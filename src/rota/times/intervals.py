@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from rota.errors import InvalidMoment
+from rota.errors import InvalidDuration, InvalidMoment
 from rota.times.choices import one_of
 from rota.times.durations import duration, duration_words
-from rota.times.moments import EPOCH, SECOND, instant, iso, moment
+from rota.times.moments import EPOCH, SECOND, instant, iso, micros, moment
 from rota.times.rule import Rule, bounded
 from rota.times.series import Anchored, Periodic
+from rota.times.words import moment_words
 
 Since = Literal["due", "success", "finish", "start"]
 
@@ -43,6 +44,12 @@ class Every(Rule):
         length = duration(interval, "interval", least=SHORTEST)
         one_of("since", since, ("due", "success", "finish", "start"))
         counted = instant(origin, "origin")
+        if since == "due" and length % SECOND:
+            raise InvalidDuration(
+                "interval", interval, "use whole seconds, or since='start' to count from the last run"
+            )
+        if counted % SECOND:
+            raise InvalidMoment("origin", iso(counted), "use a whole second")
         if since != "due" and counted:
             raise InvalidMoment("origin", iso(counted), f"leave it out: since={since!r} counts from the last run")
         series = Periodic(length, counted) if since == "due" else Anchored(length)
@@ -63,9 +70,9 @@ class Every(Rule):
 
     def words(self) -> str:
         """Say in English when the rule fires."""
-        length = duration_words(round(self.interval / timedelta(microseconds=1)))
+        length = duration_words(micros(self.interval), most=6)
         if self.since == "due":
-            counted = "" if self.origin == EPOCH else f", counted from {self.origin:%Y-%m-%d %H:%M} UTC"
+            counted = "" if self.origin == EPOCH else f", counted from {moment_words(self.origin)}"
             return f"Every {length}{counted}"
         return f"{length} after the last {'run started' if self.since == 'start' else _ANCHORS[self.since]}"
 

@@ -8,9 +8,10 @@ from zoneinfo import ZoneInfo
 from rota.errors import InvalidRule
 from rota.times.choices import some
 from rota.times.intervals import Every
-from rota.times.moments import SECOND, instant, moment
+from rota.times.moments import instant, moment
 from rota.times.rule import Rule, bounded
 from rota.times.series import Listed, Series, Union
+from rota.times.text import DEEPEST, LONGEST
 from rota.times.words import and_list, moment_words
 from rota.times.zones import zone
 
@@ -77,6 +78,10 @@ class AnyOf(Rule):
             combinable(rule, "rule")
         chosen, first, last = bounded(Union(rule.series for rule in rules), start, end)
         self._become(chosen, rules=rules, start=first, end=last)
+        if _depth(self) > DEEPEST:
+            raise InvalidRule("rules", f"{_depth(self)} levels", f"use at most {DEEPEST}", "are too many")
+        if len(text := str(self)) > LONGEST:
+            raise InvalidRule("rules", text, f"use at most {LONGEST:,} characters of text", f"has {len(text):,}")
 
     @property
     def tzinfo(self) -> tzinfo:
@@ -91,7 +96,12 @@ class AnyOf(Rule):
 
     def words(self) -> str:
         """Say in English when the rule fires."""
-        return "; or ".join(rule.words() for rule in self.rules)
+        first, *others = (rule.words() for rule in self.rules)
+        return "; or ".join([first, *(each[0].lower() + each[1:] for each in others)])
+
+
+def _depth(rule: Rule) -> int:
+    return 1 + max(map(_depth, rule.rules)) if isinstance(rule, AnyOf) else 1
 
 
 def combinable(rule: object, field: str) -> None:
@@ -102,8 +112,6 @@ def combinable(rule: object, field: str) -> None:
         raise InvalidRule(
             field, rule, "use Every(…, since='due'), which has instants of its own", "counts from the last run"
         )
-    if isinstance(rule, Every) and (rule.interval.microseconds or instant(rule.origin) % SECOND):
-        raise InvalidRule(field, rule, "use whole seconds where rules are combined", "does not fall on whole seconds")
 
 
 def _zone_of(given: datetime | str) -> str | ZoneInfo:

@@ -25,9 +25,7 @@ def instant(moment: datetime | str, field: str = "moment") -> Instant:
         try:
             moment = datetime.fromisoformat(moment.strip())
         except ValueError:
-            raise InvalidMoment(
-                field, moment, "use ISO 8601 with an offset, such as 2027-01-31T09:00+01:00", "is not a moment"
-            ) from None
+            raise InvalidMoment(field, moment, _ISO, "is not a moment") from None
     if not isinstance(moment, datetime):
         raise InvalidMoment(field, moment, _ALLOWED, "is not a moment")
     if moment.tzinfo is None or moment.utcoffset() is None:

@@ -125,7 +125,7 @@ class Policies:
         grace: Length | None = None,
         spread: Length = 0,
         jitter: Length = 0,
-        exclude: Iterable[Rule] = (),
+        exclude: Rule | Iterable[Rule] = (),
         max_runs: int | None = None,
         on_failure: OnFailure | None = None,
         adaptive: Adaptive | None = None,
@@ -140,11 +140,15 @@ class Policies:
             )
         if max_runs is not None:
             whole_number("max_runs", max_runs, 1, MOST_RUNS, InvalidPolicy)
-        excluded = tuple(exclude)
+        excluded = (exclude,) if isinstance(exclude, Rule) else tuple(exclude)
         if len(excluded) > MOST_EXCLUDED:
             raise InvalidPolicy("exclude", f"{len(excluded):,} rules", f"use at most {MOST_EXCLUDED}", "are too many")
         for rule in excluded:
             combinable(rule, "exclude")
+        if not isinstance(on_failure, OnFailure | None):
+            raise InvalidPolicy("on_failure", on_failure, "use OnFailure(…)")
+        if not isinstance(adaptive, Adaptive | None):
+            raise InvalidPolicy("adaptive", adaptive, "use Adaptive(…)")
         vars(self).update(
             overlap=overlap,
             max_running=max_running,

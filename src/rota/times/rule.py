@@ -1,6 +1,6 @@
 """What every rule is: an immutable value that answers "what is next after t?"."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -16,7 +16,7 @@ MOST_UPCOMING = 100_000
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Rule:
+class Rule(ABC):
     """A pure value that names instants; `str(rule)` reads back through `Rule.parse`."""
 
     kinds: ClassVar[dict[str, type["Rule"]]] = {}
@@ -26,14 +26,15 @@ class Rule:
     """The instants themselves."""
 
     def __init_subclass__(cls) -> None:
-        Rule.kinds[cls.__name__] = cls
+        if cls.__module__.startswith("rota.times."):  # what text may name is Rota's own
+            Rule.kinds[cls.__name__] = cls
 
     @classmethod
     def parse(cls, text: str) -> "Rule":
         """Read a rule from its text form, such as `Cron('0 9 * * MON', tz='Europe/Berlin')`."""
         found = read(text, Rule.kinds)
         if not isinstance(found, cls):
-            raise InvalidRule("rule", text, f"use the text of a {cls.__name__}", "is another kind of rule")
+            raise InvalidRule("rule", text, f"use the text of {cls.__name__}", "is another kind of rule")
         return found
 
     @abstractmethod

@@ -89,7 +89,7 @@ class Periodic(Series):
         return max(0, (until - self.origin) // self.interval - (after - self.origin) // self.interval)
 
     def bits(self, day: int) -> int:
-        """Return the day's bitmap; the interval and the origin are whole seconds wherever this is asked."""
+        """Return the day's bitmap; the interval and the origin are whole seconds."""
         step = self.interval // SECOND
         first = (self.origin // SECOND - day * _DAY) % step
         found, width = 1, step
@@ -205,6 +205,9 @@ class Bounded(Series):
 
     def count(self, after: Instant, until: Instant) -> int:
         """Count the instants in `(after, until]`."""
+        if isinstance(self.series, Anchored):
+            first, last = self.next(after), min(until, self.end)
+            return 0 if first is None or first > last else 1 + (last - first) // self.series.interval
         return self.series.count(max(after, self.start - 1), min(until, self.end))
 
     def bits(self, day: int) -> int:

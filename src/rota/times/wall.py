@@ -87,7 +87,7 @@ class Wall(Series):
             low = self._low(stretch, second + offset)
             found = self._next_wall(low)
             if found is not None and found < self._high(stretch, stretch.end + offset):
-                return (found - offset) * SECOND
+                return within_range((found - offset) * SECOND)
             second = stretch.end
             # No wall time in [low, found) matches. Where the next stretch does not go back before `low`, jump.
             if stretch.after >= offset or low <= stretch.end + stretch.after:

@@ -4,6 +4,7 @@ All of Rota's wall-clock arithmetic is done on these: inside one stretch, wall t
 """
 
 import difflib
+import re
 import zoneinfo
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
@@ -102,17 +103,18 @@ def zone(key: str | zoneinfo.ZoneInfo, field: str = "tz") -> Zone:
     """Return the zone of this IANA name."""
     name = key.key if isinstance(key, zoneinfo.ZoneInfo) else key
     try:
-        if not isinstance(name, str) or name in _MACHINE_OWN:
+        if not isinstance(name, str) or _MACHINE_OWN.fullmatch(name):
             raise zoneinfo.ZoneInfoNotFoundError
         return _zone(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        close = difflib.get_close_matches(str(name), zoneinfo.available_timezones(), n=1, cutoff=0.7)
-        hint = f"did you mean {close[0]}?" if close else "use a name of the IANA database, such as Europe/Berlin"
+        known = {each.lower(): each for each in zoneinfo.available_timezones() if not _MACHINE_OWN.fullmatch(each)}
+        close = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.7)
+        hint = f"did you mean {known[close[0]]}?" if close else "use a name of the IANA database, such as Europe/Berlin"
         raise InvalidZone(field, name, hint, "is not a time zone") from None
 
 
-_MACHINE_OWN = ("localtime", "posixrules")
-"""Names that mean whatever the machine is set to: the same text must mean the same everywhere."""
+_MACHINE_OWN = re.compile("localtime|posixrules|(posix|right)/.*")
+"""Names that are not on every machine, or mean what it is set to: the same text must mean the same everywhere."""
 
 
 @lru_cache(maxsize=1024)
