@@ -59,6 +59,8 @@ def test_the_bounds_of_the_whole_and_of_the_parts_all_hold() -> None:
     part = rota.Every("1h", end=MARCH + timedelta(hours=3))
     rule = rota.AnyOf(part, rota.At(MARCH + timedelta(hours=9)), start=MARCH + timedelta(hours=2))
     assert rule.upcoming(EPOCH, 9) == [MARCH + timedelta(hours=n) for n in (2, 3, 9)]
+    assert rule.previous(MARCH + timedelta(hours=3)) == MARCH + timedelta(hours=2)
+    assert rule.previous(MARCH + timedelta(hours=2)) is None
     assert rota.AnyOf(part, start=MARCH + timedelta(hours=4)).next(EPOCH) is None
 
 
@@ -144,9 +146,10 @@ def test_it_names_what_any_of_its_rules_names_inside_the_bounds(
 @settings(deadline=None)
 @given(rules(), MOMENTS, MOMENTS)
 def test_the_way_back_is_the_way_there(rule: rota.AnyOf, after: datetime, until: datetime) -> None:
-    there = list(map(in_utc, rule.instants(after, until)))
-    back, found = [], rule.previous(until + TICK)
-    while found is not None and in_utc(found) > after:
-        back.append(in_utc(found))
-        found = rule.previous(found)
-    assert back == there[::-1]
+    point: datetime | None = until + TICK
+    for each in reversed(list(map(in_utc, rule.instants(after, until)))):
+        point = rule.previous(point)
+        assert point is not None
+        assert in_utc(point) == each
+    beyond = rule.previous(point)
+    assert beyond is None or in_utc(beyond) <= after

@@ -76,6 +76,7 @@ def test_the_bounds_are_part_of_the_series() -> None:
     rule = rota.At(moments, start=moments[1], end=moments[3])
     assert rule.upcoming(EPOCH, 10) == moments[1:4]
     assert rule.previous(FAR) == moments[3]
+    assert rule.previous(moments[2]) == moments[1]
     assert rule.previous(moments[1]) is None
     assert rule.count(EPOCH, FAR) == 3
     assert rota.At(moments, start=moments[1] + TICK, end=moments[3] - TICK).upcoming(EPOCH, 10) == [moments[2]]
@@ -148,9 +149,9 @@ def test_listing_gives_the_moments_between_the_bounds(rule: rota.At, after: date
 
 @given(rules(), MOMENTS)
 def test_the_way_back_is_the_way_there(rule: rota.At, after: datetime) -> None:
-    there = list(rule.instants(after))
-    back, found = [], rule.previous(FAR)
-    while found is not None and found > after:
-        back.append(found)
-        found = rule.previous(found)
-    assert back == there[::-1]
+    point: datetime | None = FAR
+    for each in reversed(list(rule.instants(after))):
+        point = rule.previous(point)
+        assert point == each
+    beyond = rule.previous(point)
+    assert beyond is None or beyond <= after

@@ -257,6 +257,7 @@ def test_without_a_time_it_is_midnight_in_the_zone() -> None:
 def test_the_bounds_are_part_of_the_series() -> None:
     rule = rota.Calendar("day", at="10:00", start="2027-05-04T10:00Z", end="2027-05-06T10:00Z")
     assert rule.upcoming(EPOCH, 9) == [moment(f"2027-05-0{day}T10:00Z") for day in (4, 5, 6)]
+    assert rule.previous(moment("2027-05-05T10:00Z")) == moment("2027-05-04T10:00Z")
     assert rule.previous(moment("2027-05-04T10:00Z")) is None
     assert rule.count(EPOCH, moment("2099-01-01T00:00Z")) == 3
 
@@ -478,11 +479,12 @@ def test_it_fires_on_the_days_that_a_walk_through_the_calendar_finds(model: Mode
     wanted = [each for each in wanted if each > after]
     assert list(rule.instants(after, until)) == wanted
     assert rule.count(after, until) == len(wanted)
-    back, found = [], rule.previous(until)
-    while found is not None and found > after:
-        back.append(found)
-        found = rule.previous(found)
-    assert back == wanted[::-1]
+    point: datetime | None = until
+    for each in reversed(wanted):
+        point = rule.previous(point)
+        assert point == each
+    beyond = rule.previous(point)
+    assert beyond is None or beyond <= after
 
 
 # What both a calendar rule and cron can say, they say alike, at every change of the clocks.

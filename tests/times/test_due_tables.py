@@ -367,6 +367,17 @@ def test_a_rule_excludes_the_minute_the_second_or_the_moment_that_it_names(exclu
     assert shown(decision.next) == first_free
 
 
+def test_an_excluded_minute_is_excluded_to_its_end_beyond_midnight() -> None:
+    # until 1972 Monrovia's minutes began at half past ours
+    decision = ask(
+        Cron("* * * * * *"),
+        past("1971-06-01 23:59:28"),
+        "1971-06-02 00:00:31",
+        exclude=[Cron("15 23 * * *", tz="Africa/Monrovia")],
+    )
+    assert skipped(decision)[-1] == ("excluded", "1971-06-01 23:59:30", "1971-06-02 00:00:29", 60)
+
+
 def test_a_moment_between_two_seconds_lies_in_the_second_that_is_excluded() -> None:
     moments = At(["2026-03-02T09:00:00.5Z", "2026-03-02T09:00:01.5Z"])
     decision = ask(moments, past("08:00"), "09:01", exclude=[Cron("0 0 9 * * *")])

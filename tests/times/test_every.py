@@ -82,6 +82,7 @@ def test_the_bounds_are_part_of_the_series() -> None:
     firings = [moment(f"2027-05-04T{hour}:00Z") for hour in (10, 11, 12)]
     assert rule.upcoming(EPOCH, 10) == firings
     assert rule.previous(moment("2027-06-01T00:00Z")) == firings[-1]
+    assert rule.previous(firings[1]) == firings[0]
     assert rule.previous(firings[0]) is None
     assert rule.next(firings[-1]) is None
     assert rule.count(EPOCH, moment("2099-01-01T00:00Z")) == 3
@@ -227,12 +228,12 @@ def test_counting_gives_as_many_as_listing(rule: rota.Every, after: datetime, st
 @given(rules().filter(lambda rule: not rule.anchored), MOMENTS, st.integers(0, 30))
 def test_the_way_back_is_the_way_there(rule: rota.Every, after: datetime, steps: int) -> None:
     until = min(after + steps * rule.interval, moment("2199-12-31T00:00Z"))
-    there = list(rule.instants(after, until))
-    back, found = [], rule.previous(until + TICK)
-    while found is not None and found > after:
-        back.append(found)
-        found = rule.previous(found)
-    assert back == there[::-1]
+    point: datetime | None = until + TICK
+    for each in reversed(list(rule.instants(after, until))):
+        point = rule.previous(point)
+        assert point == each
+    beyond = rule.previous(point)
+    assert beyond is None or beyond <= after
 
 
 @given(INTERVALS, st.sampled_from(ANCHORS), MOMENTS)

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from rota.times.decision import Decision, Firing, Past, Skip
-from rota.times.exclusion import excluded
+from rota.times.exclusion import first_free
 from rota.times.fixed import ON_TIME
 from rota.times.intervals import Every
-from rota.times.moments import Instant, micros
+from rota.times.moments import LATEST, Instant, micros
 from rota.times.policies import Policies
 from rota.times.spread import jitter_offset, spread_offset
 
@@ -98,9 +98,13 @@ def _anchor(rule: Every, past: Past) -> Instant | None:
 
 
 def _included(policies: Policies, due: Instant, interval: int) -> Instant:
-    """Return the first of the instants from `due` on, an interval apart, that is not excluded."""
+    """Return the first instant from `due` on, by whole intervals, that is not excluded; past all time if there is none."""
+    found = due
     for _ in range(_MOST_STEPS if policies.exclude else 0):
-        if not excluded(policies.exclude, due):
+        free = first_free(policies.exclude, found)
+        if free == found:
+            return found
+        if free is None:
             break
-        due += interval
-    return due
+        found = due - (due - free) // interval * interval  # the next whole number of intervals
+    return LATEST + 1 if policies.exclude else due

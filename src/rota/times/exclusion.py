@@ -9,6 +9,7 @@ from rota.times.series import WHOLE_DAY, Series, between, days_of_bits
 
 _DAY = 86_400
 _MOST_STEPS = 1_000
+_MOST_DAYS = 3_660
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,19 @@ def excluded(exclude: tuple[Rule, ...], due: Instant) -> bool:
             if named is not None and due - named < grain:
                 return True
     return False
+
+
+def first_free(exclude: tuple[Rule, ...], due: Instant) -> Instant | None:
+    """Return the first instant from this one on that is not excluded; None where ten years are excluded whole."""
+    if not excluded(exclude, due):
+        return due
+    second = due // SECOND + 1
+    for day in range(second // _DAY, second // _DAY + _MOST_DAYS):
+        free = WHOLE_DAY & ~_excluded_bits(exclude, day)
+        free = free >> max(0, second - day * _DAY) << max(0, second - day * _DAY)
+        if free:
+            return (day * _DAY + lowest(free)) * SECOND
+    return None
 
 
 def next_included(series: Series, exclude: tuple[Rule, ...], after: Instant) -> Instant | None:

@@ -31,24 +31,27 @@ def decide_fixed(key: str, rule: Rule, policies: Policies, past: Past, now: Inst
     answered = past.since if past.through is None else max(past.since, past.through)
     asked = _asked(rule, past, answered)
     series = rule.series if asked is None else Union((rule.series, Listed([asked])))
+    swallowed = list(_swallowed(rule, policies, past, asked, offset))
     if past.hold is not None and past.hold.open(now):
         if past.hold.until is None:
             return Decision(through=past.through)
-        ahead = max(answered, past.hold.until - offset - 1)
+        ahead = max(answered, *(end for _, end in swallowed))
         decision = _ahead(Decision(through=past.through), series, policies, ahead, offset)
         if decision.finished and series.next(answered) is not None:  # what the hold swallows has no answer yet
             return replace(decision, finished=False, wake=past.hold.until)
         return decision
 
-    start, found, swallowed = answered, Found(), list(_swallowed(rule, policies, past, asked, offset))
+    start, found = answered, Found()
     for reason, end in swallowed:
         last = min(end, until)
         if start < last:
             found.append((reason, spans(series, (), start, last)[0]))
             start = last
     due, out = spans(series, policies.exclude, start, until)
-    found.append(("excluded", out))
     decision = _fire(key, series, policies, past, due, start, until)
+    if decision.finished and decision.through is not None:  # nothing after the last run is due any more
+        out = spans(series, policies.exclude, start, decision.through)[1]
+    found.append(("excluded", out))
     skips = (*(Skip(reason, span.first, span.last, span.count) for reason, span in found if span), *decision.skips)
     through = decision.through if decision.finished else series.previous(until + 1)
     decision = replace(

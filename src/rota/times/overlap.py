@@ -19,6 +19,8 @@ def room(policies: Policies, under_way: int, wanted: int = 1) -> Room:
 
     Runs that are wanted together never shut each other out: they queue. Only what was under way before can.
     """
+    if not wanted:
+        return Room(0)
     if policies.overlap == "allow":
         free = max(0, policies.max_running - under_way)
         start = min(free, wanted)
