@@ -1,6 +1,6 @@
 # The virtual environments that the scripts run in. Sourced, never run by itself.
 #
-#   environment serve|test|lock    makes the environment when it is missing or out of date, and sets
+#   environment serve|test|peers|lock    makes the environment when it is missing or out of date, and sets
 #                                  $python to its interpreter; costs a few milliseconds when it is current
 #
 # Each environment holds what requirements/NAME.txt pins, by hash, and this checkout as an editable install

@@ -325,6 +325,11 @@ def test_an_excluded_match_is_skipped_and_is_never_next() -> None:
     assert (fired(after), skipped(after)) == ([], [("excluded", "12:00", "13:00", 2)])
 
 
+def test_next_lies_beyond_an_exclusion_however_long_it_is() -> None:
+    decision = ask(Cron("* * * * *"), past("08:30"), "09:00", exclude=[Cron("* * * 3 *")])
+    assert shown(decision.next) == shown(decision.wake) == "2026-04-01 00:00"
+
+
 def test_the_newest_that_is_not_excluded_fires() -> None:
     decision = ask(HOURLY, past("08:30"), "12:10", exclude=[Cron("* 12 * * *")])
     assert fired(decision) == ["11:00"]
@@ -825,6 +830,11 @@ def test_an_excluded_interval_is_due_an_interval_further() -> None:
 def test_an_interval_that_waited_for_an_exclusion_to_pass_is_on_time() -> None:
     decision = ask(FEED, success("08:00"), "12:00", exclude=[Cron("* 9-11 * * *")], spread="60s")
     assert [(shown(firing.at), firing.late) for firing in decision.fire] == [("12:00", False)]
+
+
+def test_an_interval_is_moved_over_excluded_moments_and_no_others() -> None:
+    secondly, moments = Every("1s", since="success"), At(["2026-03-02T08:00:01.5Z", "2026-03-02T08:00:02Z"])
+    assert shown(ask(secondly, success("08:00:00.5"), "08:00:01", exclude=[moments]).next) == "08:00:02.500000"
 
 
 def test_a_short_interval_never_runs_inside_a_long_exclusion() -> None:

@@ -98,7 +98,7 @@ def _anchor(rule: Every, past: Past) -> Instant | None:
 
 
 def _included(policies: Policies, due: Instant, interval: int) -> Instant:
-    """Return the first instant from `due` on, by whole intervals, that is not excluded; past all time if there is none."""
+    """Return the first instant from `due` on, by whole intervals, that is not excluded; past all time if none is."""
     found = due
     for _ in range(_MOST_STEPS if policies.exclude else 0):
         free = first_free(policies.exclude, found)

@@ -141,6 +141,16 @@ class CalendarDays:
             period -= self._every
         return None
 
+    def count(self, first: int, end: int) -> int:
+        """Count the days in `[first, end)`."""
+        if self._unit == "day":
+            return max(0, (end - 1 - self._origin) // self._every - (first - 1 - self._origin) // self._every)
+        found, day = 0, self.next(first)
+        while day is not None and day < end:
+            found += 1
+            day = self.next(day + 1)
+        return found
+
     def _period(self, day: int) -> int:
         if self._unit == "day":
             return day

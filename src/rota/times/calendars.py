@@ -122,6 +122,10 @@ class TimeList:
         at = bisect_right(self.times, time)
         return self.times[at - 1] if at else None
 
+    def below(self, time: int) -> int:
+        """Count the times before this one."""
+        return bisect_left(self.times, time)
+
     def bits(self) -> int:
         """Return the times as a bitmap of a day's seconds."""
         return mask_of(self.times)

@@ -53,6 +53,18 @@ class Clockface:
             return (earlier.bit_length() - 1) * 3600 + self.last % 3600
         return None
 
+    def below(self, time: int) -> int:
+        """Count the times before this one."""
+        minute, second = divmod(time, 60)
+        hour, minute = divmod(minute, 60)
+        seconds, minutes = self._seconds.bit_count(), self._minutes.bit_count()
+        found = (self._hours & (1 << hour) - 1).bit_count() * minutes * seconds
+        if self._hours >> hour & 1:
+            found += (self._minutes & (1 << minute) - 1).bit_count() * seconds
+            if self._minutes >> minute & 1:
+                found += (self._seconds & (1 << second) - 1).bit_count()
+        return found
+
     def bits(self) -> int:
         """Return the times as a bitmap of a day's seconds."""
         if not self._bits:

@@ -3,16 +3,16 @@
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from functools import lru_cache
-from typing import NamedTuple, cast
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from cronsim.cronsim import CronSimError, Field, SpecItem
+from cronsim.cronsim import RANGES, CronSimError, Field, SpecItem
 
 from rota.errors import InvalidRule
 from rota.times.choices import one_of
-from rota.times.clockface import Clockface, mask_of
+from rota.times.clockface import Clockface
 from rota.times.moments import SECOND
-from rota.times.monthdays import MonthDays
+from rota.times.monthdays import MonthDays, Special, Values
 from rota.times.rule import Rule, bounded
 from rota.times.wall import Gap, Repeat, Wall
 from rota.times.words import cron_words
@@ -30,6 +30,7 @@ MACROS = {
 """The names that stand for an expression."""
 
 LONGEST = 1_000
+_MOST_KNOWN = 4_096
 
 NAMES = {
     Field.SECOND: "second",
@@ -89,8 +90,10 @@ class Cron(Rule):
             raise InvalidRule("expression", expr, _SHAPE, "is not text")
         fields = parsed(expr)
         where = zone(tz)
-        one_of("gap", gap, ("after", "skip"))
-        one_of("repeat", repeat, ("first", "second", "both"))
+        if gap != "after":
+            one_of("gap", gap, ("after", "skip"))
+        if repeat != "first":
+            one_of("repeat", repeat, ("first", "second", "both"))
         wall = Wall(where, fields.days, fields.times, fixed=fields.fixed, gap=gap, repeat=repeat)
         series, first, last = bounded(wall, start, end)
         self._become(
@@ -117,61 +120,77 @@ def parsed(expr: str) -> Fields:
     """Read an expression, or say which field is wrong, its value, and what is allowed."""
     if len(expr) > LONGEST:
         raise InvalidRule("expression", expr, f"use at most {LONGEST:,} characters", "is too long")
-    text = " ".join(part for part in expr.strip().replace("\t", " ").split(" ") if part)
-    if not text.startswith("@"):
-        return _fields(text)
-    name = text.lower()
-    if name not in MACROS:
-        raise InvalidRule("expression", expr, f"use {', '.join(sorted(MACROS))}", "is not a known name")
-    return _fields(MACROS[name])._replace(text=name)
+    parts = [part for part in expr.strip().replace("\t", " ").split(" ") if part]
+    if parts and parts[0].startswith("@"):
+        name = " ".join(parts).lower()
+        if name not in MACROS:
+            raise InvalidRule("expression", expr, f"use {', '.join(sorted(MACROS))}", "is not a known name")
+        return _fields(MACROS[name].split())._replace(text=name)
+    return _fields(parts)
 
 
-def _fields(text: str) -> Fields:
+def _fields(given: list[str]) -> Fields:
+    text = " ".join(given)
+    if len(given) not in (5, 6):
+        raise InvalidRule("expression", text, _SHAPE, f"has {len(given)} {'field' if len(given) == 1 else 'fields'}")
+    if not (text.isascii() and text.isprintable()):  # other scripts' digits, which Python takes for ours
+        places = zip(list(NAMES)[-len(given) :], given, strict=True)
+        raise next(_refusal(place, part) for place, part in places if not (part.isascii() and part.isprintable()))
+    text = text.upper()
     parts = tuple(text.split(" "))
-    if len(parts) not in (5, 6):
-        raise InvalidRule("expression", text, _SHAPE, f"has {len(parts)} {'field' if len(parts) == 1 else 'fields'}")
-    for place, part in zip(list(NAMES)[-len(parts) :], parts, strict=True):
-        if not (part.isascii() and part.isprintable()):  # other scripts' digits, which Python takes for ours
-            raise _refusal(place, part)
-    parts = tuple(text.upper().split(" "))
     second, minute, hour, day, month, weekday = parts if len(parts) == 6 else ("0", *parts)
-    times = Clockface(_mask(Field.HOUR, hour), _mask(Field.MINUTE, minute), _mask(Field.SECOND, second))
-    both = day.startswith("*") or weekday.startswith("*")
-    days = MonthDays(_mask(Field.MONTH, month), _numbers(Field.DAY, day), _values(Field.DOW, weekday), both=both)
+    times = Clockface(_read(Field.HOUR, hour).mask, _read(Field.MINUTE, minute).mask, _read(Field.SECOND, second).mask)
+    return Fields(text, parts, _days(day, month, weekday), times, fixed=minute[0] != "*" and hour[0] != "*")
+
+
+@lru_cache(maxsize=4096)
+def _days(day: str, month: str, weekday: str) -> MonthDays:
+    both = day[0] == "*" or weekday[0] == "*"
+    days = MonthDays(_read(Field.MONTH, month).mask, _read(Field.DAY, day), _read(Field.DOW, weekday), both=both)
     if not days.ever():
-        raise InvalidRule("day of month", " ".join(parts[-3:]), _ALLOWED[Field.DAY], "is a day that never comes")
-    return Fields(" ".join(parts), parts, days, times, fixed=not (minute.startswith("*") or hour.startswith("*")))
+        raise InvalidRule("day of month", f"{day} {month} {weekday}", _ALLOWED[Field.DAY], "is a day that never comes")
+    return days
 
 
-def _numbers(field: Field, part: str) -> set[int]:
-    return cast("set[int]", _values(field, part))  # only days of the week have other values
+_READ: dict[Field, dict[str, Values]] = {field: {} for field in NAMES}
+"""What was read before: most expressions are made of the same few parts."""
 
 
-@lru_cache(maxsize=1024)
-def _mask(field: Field, part: str) -> int:
-    return mask_of(_numbers(field, part))
-
-
-@lru_cache(maxsize=1024)
-def _values(field: Field, part: str) -> set[SpecItem]:
-    if part.isdigit() or part == "*":  # nearly all fields
-        return _checked(field, part)
-    found: set[SpecItem] = set()
-    for item in part.split(","):
-        if not item:
-            raise _refusal(field, part)
-        base, _, step = item.partition("/")
-        values = _checked(field, item)
-        if step and base in _NO_STEP:
-            raise _refusal(field, item)
-        if step and "-" in base and len(start := _checked(field, base)) == 1:
-            values = start  # cronsim takes 5-5/2 for 5/2, which goes on to the end
-        found |= values
+def _read(field: Field, part: str) -> Values:
+    """Read one field of an expression."""
+    known = _READ[field]
+    found = known.get(part)
+    if found is None:
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        found = known[part] = _values(field, part)
     return found
 
 
-def _checked(field: Field, item: str) -> set[SpecItem]:
+def _values(field: Field, part: str) -> Values:
+    mask, special = 0, list[Special]()
+    for item in part.split(","):
+        if item.isdigit() and len(item) <= 2 and int(item) in RANGES[field]:  # nearly all
+            mask |= 1 << int(item)
+            continue
+        for value in _items(field, item, part):
+            if isinstance(value, int) and value >= 0:
+                mask |= 1 << value
+            else:
+                special.append(value)
+    return Values(mask, tuple(special))
+
+
+def _items(field: Field, item: str, part: str) -> set[SpecItem]:
+    """Let cronsim read one item of a list."""
+    if not item:
+        raise _refusal(field, part)
+    base, _, step = item.partition("/")
+    if step and base in _NO_STEP:
+        raise _refusal(field, item)
     try:
+        if step and "-" in base and len(start := field.parse(base)) == 1 and field.parse(item):
+            return start  # cronsim takes 5-5/2 for 5/2, which goes on to the end
         return field.parse(item)
     except CronSimError:
         raise _refusal(field, item) from None

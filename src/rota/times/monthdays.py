@@ -1,7 +1,7 @@
 """The days that cron's day of month, month and day of week name together."""
 
-from collections.abc import Set as AbstractSet
 from datetime import date
+from typing import NamedTuple, cast
 
 from cronsim import CronSim
 
@@ -10,12 +10,19 @@ from rota.times.clockface import lowest, mask_of
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 _FIRST_YEAR, _LAST_YEAR = 1969, 2200
 _EVERY_MONTH = mask_of(range(1, 13))
-_DAYS = frozenset(range(1, 32))
-_WEEKDAYS = frozenset(range(8))  # Sunday is both 0 and 7
+_EVERY_WEEKDAY = mask_of(range(8))  # Sunday is both 0 and 7
 _EVERY_DAY = mask_of(range(31))
 _EVERY_WEEK = mask_of(range(0, 35, 7))
 
-WeekdayItem = int | tuple[int, int]
+Special = int | tuple[int, int]
+"""A day that depends on its month: cronsim's mark for the last day or last weekday, or (weekday, n-th or last)."""
+
+
+class Values(NamedTuple):
+    """What a field of a cron expression names: numbers as a mask, and special days."""
+
+    mask: int
+    special: tuple[Special, ...] = ()
 
 
 def month_length(year: int, month: int) -> int:
@@ -38,13 +45,13 @@ class MonthDays:
 
     __slots__ = ("_any_weekday", "_both", "_days", "_every", "_last", "_last_weekday", "_masks", "_months", "_weekdays")
 
-    def __init__(self, months: int, days: AbstractSet[int], weekdays: AbstractSet[WeekdayItem], *, both: bool) -> None:
+    def __init__(self, months: int, days: Values, weekdays: Values, *, both: bool) -> None:
         self._months = months
-        self._days = _EVERY_DAY if days == _DAYS else mask_of(day - 1 for day in days if day > 0)
-        self._last = CronSim.LAST in days
-        self._last_weekday = CronSim.LAST_WEEKDAY in days
+        self._days = days.mask >> 1
+        self._last = CronSim.LAST in days.special
+        self._last_weekday = CronSim.LAST_WEEKDAY in days.special
         self._weekdays = weekdays
-        self._any_weekday = weekdays == _WEEKDAYS
+        self._any_weekday = weekdays.mask == _EVERY_WEEKDAY
         self._both = both
         self._masks: dict[int, int] = {}
         self._every = self._any_weekday and months == _EVERY_MONTH and self._days == _EVERY_DAY
@@ -90,9 +97,23 @@ class MonthDays:
             first = first_of(year, month)
             day = first + month_length(year, month) - 1
 
+    def count(self, first: int, end: int) -> int:
+        """Count the days in `[first, end)`."""
+        if self._every:
+            return max(0, end - first)
+        found = 0
+        while first < end:
+            civil = date.fromordinal(first + EPOCH_DAY)
+            start, length = first - civil.day + 1, month_length(civil.year, civil.month)
+            if self._months >> civil.month & 1:
+                days = self.mask((start + 3) % 7, length) >> civil.day - 1
+                found += (days & (1 << min(end, start + length) - first) - 1).bit_count()
+            first = start + length
+        return found
+
     def ever(self) -> bool:
         """Tell whether any month of any year has such a day."""
-        if self._every:
+        if self._every or (self._days & 1 and (self._any_weekday or not self._both)):  # every month has a first
             return True
         lengths = (length for month, held in _LENGTHS.items() if self._months >> month & 1 for length in held)
         return any(self.mask(weekday, length) for length in lengths for weekday in range(7))
@@ -117,16 +138,15 @@ class MonthDays:
     def _weekday_mask(self, weekday: int, length: int) -> int:
         if self._any_weekday:
             return _EVERY_DAY
-        found = 0
-        for item in self._weekdays:
-            name, which = item if isinstance(item, tuple) else (item, 0)
+        found, named = 0, self._weekdays.mask
+        while named:
+            found |= _EVERY_WEEK << (lowest(named) - 1 - weekday) % 7
+            named &= named - 1
+        for item in self._weekdays.special:
+            name, which = cast("tuple[int, int]", item)
             first = (name - 1 - weekday) % 7
-            if not which:
-                found |= _EVERY_WEEK << first
-            elif which == CronSim.LAST:
-                found |= 1 << first + (length - 1 - first) // 7 * 7
-            else:
-                found |= 1 << first + (which - 1) * 7
+            last = first + (length - 1 - first) // 7 * 7
+            found |= 1 << (last if which == CronSim.LAST else first + (which - 1) * 7)
         return found
 
 

@@ -33,12 +33,18 @@ class Days(Protocol):
     def previous(self, day: int) -> int | None:
         """Return the last day of the set that is not after this one."""
 
+    def count(self, first: int, end: int) -> int:
+        """Count the days of the set in `[first, end)`."""
+
 
 class Times(Protocol):
     """A set of times of day, in seconds since midnight; never empty."""
 
     first: int
     last: int
+
+    def below(self, time: int) -> int:
+        """Count the times of the set before this one."""
 
     def next(self, time: int) -> int | None:
         """Return the first time of the set that is not before this one."""
@@ -116,6 +122,21 @@ class Wall(Series):
                 second = min(second, found - offset + _CLEAR)
         return None
 
+    def count(self, after: Instant, until: Instant) -> int:
+        """Count the instants in `(after, until]`, stretch by stretch."""
+        found, second, last = 0, after // SECOND + 1, until // SECOND
+        while second <= last:
+            stretch = self.zone.stretch(second)
+            end = min(stretch.end, last + 1)
+            low = self._low(stretch, second + stretch.offset)
+            high = self._high(stretch, end + stretch.offset)
+            if second == stretch.start and self._made_up(stretch) and not self._count_walls(low, low + 1):
+                found += 1  # unless the instant is named anyway
+            if low < high:
+                found += self._count_walls(low, high)
+            second = end
+        return found
+
     def bits(self, day: int) -> int:
         """Return the day's bitmap."""
         midnight = second = day * _DAY
@@ -186,6 +207,17 @@ class Wall(Series):
                 return day * _DAY + found
             matching = self._days.previous(day - 1)
         return None if matching is None else matching * _DAY + self._times.last
+
+    def _count_walls(self, low: int, high: int) -> int:
+        """Count the matching wall times in `[low, high)`."""
+        first, start = divmod(low, _DAY)
+        last, end = divmod(high, _DAY)
+        found = self._days.count(first, last) * self._times.below(_DAY)
+        if start and self._days.count(first, first + 1):
+            found -= self._times.below(start)
+        if end and self._days.count(last, last + 1):
+            found += self._times.below(end)
+        return found
 
     def _wall_bits(self, low: int, high: int) -> int:
         """Return the matching wall times in `[low, high)` as a bitmap that starts at `low`."""
