@@ -79,6 +79,13 @@ def test_a_moment_between_two_seconds_joins_the_others() -> None:
     assert rule.count(MARCH, MARCH + TICK) == 1
 
 
+def test_a_moment_outside_the_bounds_of_its_own_rule_is_not_counted() -> None:
+    moments = [MARCH + timedelta(hours=n, microseconds=1) for n in range(1, 10)]
+    rule = rota.AnyOf(rota.At(moments, start=moments[3], end=moments[5]))
+    assert rule.upcoming(MARCH, 10) == moments[3:6]
+    assert rule.count(MARCH, MARCH + timedelta(days=1)) == 3
+
+
 @pytest.mark.parametrize("since", ["success", "finish", "start"])
 def test_what_counts_from_the_last_run_cannot_be_joined(since: str) -> None:
     anchored = rota.Every("1h", since=since)  # type: ignore[arg-type]
@@ -112,6 +119,7 @@ PARTS = st.sampled_from(
         rota.Every("7h", start="2027-03-27T12:00Z", end="2027-03-29T00:00:00.5Z"),
         rota.At([MARCH + TICK, MARCH + timedelta(hours=30), MARCH + timedelta(hours=31, microseconds=7)]),
         rota.At([MARCH + timedelta(hours=n, seconds=n) for n in range(40)], start=MARCH + timedelta(hours=20)),
+        rota.At([MARCH + n * timedelta(hours=9, microseconds=1) for n in range(9)], end=MARCH + timedelta(hours=40)),
         rota.Calendar("week", on=["SUN", "MON"], at=["02:30", "12:00"], tz="Europe/Berlin"),
         rota.AnyOf(MORNING, rota.At(MARCH + timedelta(hours=33, microseconds=9)), end=MARCH + timedelta(days=2)),
     ]

@@ -361,6 +361,11 @@ def deeply_nested() -> rota.Rule:
     return rule
 
 
+def test_a_full_list_of_moments_reads_back() -> None:
+    rule = rota.At([NOON + n * timedelta(days=1, microseconds=1) for n in range(1_000)], tz="Asia/Kolkata", **BOUNDS)
+    assert rota.Rule.parse(str(rule)) == rule
+
+
 @pytest.mark.parametrize("make", [many_moments, deeply_nested])
 def test_no_rule_can_be_made_that_its_text_cannot_carry(make: Callable[[], rota.Rule]) -> None:
     try:

@@ -146,7 +146,8 @@ def promised(said: re.Match[str], moment: datetime) -> bool:
         return False
     if said["clock"]:
         return f"{moment:%H:%M}" in said["clock"]
-    return moment.minute % (1 if said["minute"] else 60 if said["hour"] else int(said["step"])) == 0
+    step = 1 if said["minute"] else 60 if said["hour"] else int(said["step"])
+    return moment.timestamp() // 60 % step == 0  # every 7 minutes would go on counting over the hour
 
 
 def items(low: int, high: int, names: tuple[str, ...] = ()) -> st.SearchStrategy[str]:
@@ -189,6 +190,8 @@ PLAIN = st.tuples(items(0, 59), items(0, 23), st.just("*"), st.just("*"), WEEKDA
 @example("0 9 * * 0-7")
 @example("0 9 * * 0-6")
 @example("*/20 * * * 5-7")
+@example("*/7 * * * *")
+@example("*/59 * * * *")
 @example("0,30 9,17 * * 1,3")
 def test_times_and_weekdays_are_said_as_they_fire(expr: str) -> None:
     rule = rota.Cron(expr)

@@ -1,0 +1,310 @@
+"""Tasks: functions that Rota may call, their options, and the registry that finds them by name."""
+
+import inspect
+import re
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from difflib import get_close_matches
+from functools import update_wrapper
+from pathlib import PurePath
+from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, get_args, overload
+
+from rota.errors import InvalidTask, UnknownTask
+from rota.times import Retry, duration
+from rota.times.choices import one_of, whole_number
+from rota.times.policies import Length
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Priority = Literal["low", "normal", "high"] | int
+OnLost = Literal["retry", "fail"]
+Isolation = Literal["async", "thread", "process"]
+
+PRIORITIES = {"low": 25, "normal": 50, "high": 75}
+LEAST_PRIORITY, MOST_PRIORITY = -32_768, 32_767
+MOST_LOST = 1_000
+MOST_LIMITS = 10
+LONGEST_NAME = 200
+
+_NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.:-]{{0,{LONGEST_NAME - 1}}}")
+_LIMIT = re.compile(rf"[^\s*]{{1,{LONGEST_NAME}}}")
+_ALLOWED = f"use letters, digits, _ . - and :, up to {LONGEST_NAME} characters"
+
+
+def priority_number(priority: Priority) -> int:
+    """Return the number that a priority stands for: low is 25, normal 50, high 75; a higher one goes first."""
+    if isinstance(priority, str):
+        one_of("priority", priority, tuple(PRIORITIES), InvalidTask)
+        return PRIORITIES[priority]
+    whole_number("priority", priority, LEAST_PRIORITY, MOST_PRIORITY, InvalidTask)
+    return priority
+
+
+@dataclass(frozen=True, init=False)
+class TaskOptions:
+    """How the runs of a task are treated, unless a schedule or an enqueue says otherwise."""
+
+    queue: str
+    priority: int
+    timeout: timedelta | None
+    retry: Retry
+    max_lost: int
+    on_lost: OnLost
+    limits: tuple[str, ...]
+    isolation: Literal["process"] | None
+
+    def __init__(
+        self,
+        *,
+        queue: str = "default",
+        priority: Priority = "normal",
+        timeout: Length | None = None,
+        retry: Retry | None = None,
+        max_lost: int = 3,
+        on_lost: OnLost = "retry",
+        limits: Iterable[str] = (),
+        isolation: Literal["process"] | None = None,
+    ) -> None:
+        if retry is not None and not isinstance(retry, Retry):
+            raise InvalidTask("retry", retry, "use a rota.Retry")
+        whole_number("max_lost", max_lost, 0, MOST_LOST, InvalidTask)
+        one_of("on_lost", on_lost, get_args(OnLost), InvalidTask)
+        if isolation not in (None, "process"):
+            allowed = "use 'process', or leave it out: async def runs in the event loop, def in a thread"
+            raise InvalidTask("isolation", isolation, allowed)
+        vars(self).update(
+            queue=_name("queue", queue),
+            priority=priority_number(priority),
+            timeout=None if timeout is None else timedelta(microseconds=duration(timeout, "timeout", least=1)),
+            retry=retry or Retry(),
+            max_lost=max_lost,
+            on_lost=on_lost,
+            limits=_limits(limits),
+            isolation=isolation,
+        )
+
+
+class Task(Generic[P, R]):
+    """A named function that Rota may call, now or later, here or in another process.
+
+    Called like the function, it is the function, and nothing is stored. `call` makes a value of the task and its
+    arguments, checked against the signature and the annotations and written down at once, so that nothing wrong ever
+    reaches a worker. Defaults are not written: they are applied when the run executes.
+    """
+
+    name: str
+    function: Callable[P, Any]
+    options: TaskOptions
+    enqueuer: "Enqueuer | None"
+    """The app that the task belongs to."""
+
+    def __init__(
+        self, function: Callable[P, Any], *, name: str | None = None, options: TaskOptions | None = None
+    ) -> None:
+        # Pydantic takes a while to import; commands that know no task do without.
+        from rota.codec import Signature  # noqa: PLC0415
+
+        itself: Any = self
+        update_wrapper(itself, _checked(function), updated=())  # its own attributes might hide ours
+        self.function = function
+        self.name = _name("name", default_name(function) if name is None else name)
+        self.options = options or TaskOptions()
+        self.enqueuer = None
+        self._signature = Signature(function, self.name)
+
+    @property
+    def isolation(self) -> Isolation:
+        """Where the function runs: in the event loop, in a thread, or in a process that can be killed."""
+        return self.options.isolation or ("async" if inspect.iscoroutinefunction(self.function) else "thread")
+
+    def call(self, /, *args: P.args, **kwargs: P.kwargs) -> "Call[R]":
+        """Return the call of this task with these arguments; raise InvalidArguments where they do not fit."""
+        return Call(self, self.name, self._signature.dump(args, kwargs))
+
+    def load(self, args_json: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Read the arguments of a call; raise UnreadableArguments where the function does not take them."""
+        return self._signature.load(args_json)
+
+    def dump_result(self, value: object) -> str:
+        """Write what the function returned; raise InvalidData where its return annotation does not describe it."""
+        return self._signature.dump_result(value)
+
+    def load_result(self, result_json: str) -> R:
+        """Read what the function returned; raise InvalidData where its return annotation does not describe it."""
+        return self._signature.load_result(result_json)  # type: ignore[no-any-return]  # what R is, the annotation says
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name}>"
+
+
+class AsyncTask(Task[P, R]):
+    """A task that is an `async def`."""
+
+    function: Callable[P, Coroutine[Any, Any, R]]
+
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        """Call the function itself."""
+        return self.function(*args, **kwargs)
+
+
+class PlainTask(Task[P, R]):
+    """A task that is a plain `def`."""
+
+    function: Callable[P, R]
+
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself."""
+        return self.function(*args, **kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[R]):
+    """A task with its arguments: a value, equal to another of the same task and the same arguments."""
+
+    task: Task[..., R] = field(compare=False, repr=False)
+    name: str
+    args_json: str
+
+    @property
+    def options(self) -> TaskOptions:
+        """The task's options."""
+        return self.task.options
+
+
+class Enqueuer(Protocol):
+    """What a task needs of its app to enqueue itself."""
+
+    async def enqueue(self, call: Call[Any], /) -> Any:
+        """Store a run of this call and return it."""
+
+
+class Registry:
+    """The tasks of an app, by name."""
+
+    def __init__(self, enqueuer: Enqueuer | None = None) -> None:
+        self._enqueuer = enqueuer
+        self._tasks: dict[str, Task[..., Any]] = {}
+
+    def add(self, task: Task[..., Any]) -> None:
+        """Add a task; its name must be free, or be that of the same function, decorated again."""
+        known = self._tasks.get(task.name)
+        if known and known.function is not task.function:
+            other = f"{known.function.__module__}.{known.function.__qualname__}"
+            raise InvalidTask("name", task.name, "give one of them another name=", f"is already the task {other}")
+        if task.enqueuer not in (None, self._enqueuer):
+            raise InvalidTask("task", task.name, "decorate the function once for each app", "belongs to another app")
+        task.enqueuer = self._enqueuer
+        self._tasks[task.name] = task
+
+    def get(self, name: str) -> Task[..., Any]:
+        """Return the task of this name; raise UnknownTask where there is none."""
+        try:
+            return self._tasks[name]
+        except KeyError:
+            raise UnknownTask(name, get_close_matches(name, self._tasks)) from None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all tasks, sorted."""
+        return sorted(self._tasks)
+
+    def __iter__(self) -> Iterator[Task[..., Any]]:
+        return (self._tasks[name] for name in self.names)
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tasks
+
+
+class Decorator(Protocol):
+    """What makes a function a task."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> PlainTask[P, R]: ...
+
+
+class TaskDecorator:
+    """Gives an app `@app.task` and `@app.task(timeout="30s")`; what they make is in `tasks`."""
+
+    tasks: Registry
+
+    @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def task(self, function: Callable[P, R], /) -> PlainTask[P, R]: ...
+    @overload
+    def task(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        priority: Priority = "normal",
+        timeout: Length | None = None,
+        retry: Retry | None = None,
+        max_lost: int = 3,
+        on_lost: OnLost = "retry",
+        limits: Iterable[str] = (),
+        isolation: Literal["process"] | None = None,
+    ) -> Decorator: ...
+    def task(
+        self, function: Callable[..., Any] | None = None, /, *, name: str | None = None, **options: Any
+    ) -> Task[..., Any] | Decorator:
+        """Make a function a task of this app, under its own name or another, perhaps with options."""
+        made = TaskOptions(**options)
+
+        def decorate(function: Callable[..., Any], /) -> Any:
+            kind = AsyncTask if inspect.iscoroutinefunction(function) else PlainTask
+            task: Task[..., Any] = kind(function, name=name, options=made)
+            self.tasks.add(task)
+            return task
+
+        return decorate if function is None else decorate(function)
+
+
+def default_name(function: Callable[..., object]) -> str:
+    """Return the name that a function has as a task: its module and its qualified name, as in `news.feeds.refresh`.
+
+    What a program runs as its main module is named for how it was started, so that another process that imports it
+    finds the same names: after `python -m news.feeds` it is `news.feeds.refresh`, after `python news/feeds.py` it is
+    `feeds.refresh`, and in a shell it is `__main__.refresh`. A function inside another is named without `<locals>`.
+    """
+    module, scope = function.__module__, getattr(inspect.unwrap(function), "__globals__", {})
+    if module in ("__main__", "__mp_main__"):  # the second in processes that multiprocessing spawns
+        spec = scope.get("__spec__")
+        file = scope.get("__file__", "<stdin>")
+        module = spec.name if spec else "__main__" if file.startswith("<") else PurePath(file).stem
+    return f"{module}.{function.__qualname__.replace('<locals>.', '')}"
+
+
+def _checked(function: Callable[P, R]) -> Callable[P, R]:
+    if not inspect.isfunction(function):
+        raise InvalidTask("task", function, "use a function, made by def or async def", "is not a function")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidTask("task", function.__qualname__, "return the result instead of yielding it", "is a generator")
+    return function
+
+
+def _name(field: str, value: object) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise InvalidTask(field, value, _ALLOWED)
+    return value
+
+
+def _limits(keys: Iterable[str]) -> tuple[str, ...]:
+    allowed = f"use a list of at most {MOST_LIMITS} different keys such as host:example.org, without spaces and *"
+    if isinstance(keys, str) or not isinstance(keys, Iterable):
+        raise InvalidTask("limits", keys, allowed, "is not a list")
+    found = tuple(keys)
+    for key in found:
+        if not isinstance(key, str) or not _LIMIT.fullmatch(key) or not key.isprintable():
+            raise InvalidTask("limits", key, allowed)
+    if len(set(found)) < len(found) or len(found) > MOST_LIMITS:
+        raise InvalidTask("limits", found, allowed)
+    return found

@@ -1,0 +1,99 @@
+"""What type checkers let through and what they object to; test_calls.py reads the expectations in the comments.
+
+`error:` names the rules of mypy that a line breaks; a line without it must break none.
+"""
+
+from collections.abc import Coroutine
+from typing import Any, assert_type
+
+import rota
+from rota.tasks import AsyncTask, PlainTask, Registry, TaskDecorator
+
+
+class App(TaskDecorator):
+    """An app, as far as its decorator goes."""
+
+    def __init__(self) -> None:
+        self.tasks = Registry()
+
+
+app = App()
+
+
+@app.task
+async def refresh(feed_id: int, *, force: bool = False) -> str:
+    """Be async, and decorated plainly."""
+    return f"{feed_id} {force}"
+
+
+@app.task(timeout="30s", retry=rota.Retry(attempts=5, first="1s", factor=2, cap="5m"), limits=["host:example.org"])
+async def fetch(url: str) -> bytes:
+    """Be async, with options."""
+    return url.encode()
+
+
+@app.task
+def add(left: int, right: int = 1, /, *more: int, **named: str) -> int:
+    """Be plain, decorated plainly."""
+    return left + right + sum(more) + len(named)
+
+
+@app.task(name="reports.weekly", priority="high", isolation="process", on_lost="fail")
+def report() -> None:
+    """Be plain, with options."""
+
+
+# What tasks are, and that R is the result and not the coroutine.
+assert_type(refresh.call(feed_id=42), rota.Call[str])
+assert_type(refresh.call(42, force=True), rota.Call[str])
+assert_type(fetch.call("x"), rota.Call[bytes])
+assert_type(add.call(1, 2, 3, name="x"), rota.Call[int])
+assert_type(report.call(), rota.Call[None])
+assert_type(refresh.load_result("1"), str)
+assert_type(add(1, 2), int)
+plain: PlainTask[[], None] = report
+unknown: rota.Task[..., Any] = refresh
+typed: rota.Task[[str], bytes] = fetch
+asynchronous: AsyncTask[[str], bytes] = fetch
+
+
+async def use() -> None:
+    """Call the function itself."""
+    coming: Coroutine[Any, Any, str] = refresh(1)
+    assert_type(await coming, str)
+    assert_type(await refresh(1), str)
+    await refresh("x")  # error: arg-type
+
+
+# Arguments that do not fit.
+refresh.call(feed_id="x")  # error: arg-type
+refresh.call("x")  # error: arg-type
+refresh.call()  # error: call-arg
+refresh.call(1, True)  # error: call-arg
+refresh.call(feed=1)  # error: call-arg
+refresh.call(1, force="x")  # error: arg-type
+fetch.call(url=1)  # error: arg-type
+add.call(left=1)  # error: arg-type call-arg
+add.call(1, "x")  # error: arg-type
+add.call(1, name=1)  # error: arg-type
+report.call(1)  # error: call-arg
+add("x")  # error: arg-type
+
+# What a call is, is known.
+wrong: rota.Call[int] = fetch.call("x")  # error: assignment
+wrong_task: rota.Task[[int], bytes] = fetch  # error: assignment
+
+
+@app.task(timeout=None, priority="urgent")  # error: call-overload untyped-decorator
+def late() -> None:
+    """Have an option that does not exist."""
+
+
+@app.task(isolation="thread")  # error: call-overload untyped-decorator
+def thread() -> None:
+    """Ask for what is anyway."""
+
+
+@app.task(colour="red")  # error: call-overload untyped-decorator
+def red() -> None:
+    """Have an option of another kind."""
