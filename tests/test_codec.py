@@ -502,6 +502,13 @@ def used() -> Memory:
         (Pair(1, date(2027, 1, 1)), tuple[int, date], "is of type Pair and would arrive as tuple; annotate it as Pair"),
         ((1, 2), Sequence[int], "is of type tuple and would arrive as list; annotate it as tuple, or pass list"),
         (NAIVE, str | datetime, "is of type datetime and would arrive as str"),
+        (True, Literal[1, 2], "is of type bool and would arrive as int"),
+        (time(1, tzinfo=ZoneInfo("Europe/Berlin")), time, "would arrive with datetime.time(1, 0) in place of "),
+        (
+            datetime(1919, 1, 1, tzinfo=ZoneInfo("Asia/Kathmandu")),  # 5:41:16 ahead
+            datetime,
+            "would arrive with datetime.datetime(1919, 1, 1, 0, 0, tzinfo=TzInfo(20460)) in place of ",
+        ),
         (Child(b"x"), Upload, "is of type Child and would arrive as Upload"),
         (Odd(), Any, "cannot be written as JSON; "),
         (Upload("x"), Upload, "does not fit Upload"),

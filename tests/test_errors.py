@@ -29,7 +29,7 @@ def written_tree() -> dict[str, set[str]]:
     """Read the tree of the module's docstring: each name with what it stands under and what else it is."""
     path: list[str] = []
     found: dict[str, set[str]] = {}
-    for line in inspect.getdoc(errors).splitlines()[2:]:
+    for line in str(errors.__doc__).strip().splitlines()[2:]:
         node = LINE.fullmatch(line)
         assert node, f"the tree has a line that is none of its own: {line!r}"
         del path[len(node["indent"]) // 4 :]

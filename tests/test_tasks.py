@@ -97,6 +97,8 @@ def test_calls_are_equal_where_task_and_arguments_are_however_they_are_passed() 
     assert len({later.call(1, 2), later.call(left=1, right=2), later.call(1)}) == 2
     assert later.call(1) != later.call(1, 2)
     assert refresh.call(1) != report.call(date(2027, 1, 1))
+    assert task(pair).call(1) == task(pair).call(1)
+    assert task(pair).call(1) != App().task(name="another")(pair).call(1)
 
 
 def test_a_call_cannot_be_changed() -> None:
@@ -543,6 +545,15 @@ def test_the_main_module_is_named_as_others_import_it(tmp_path: Path) -> None:
 def test_the_main_module_of_a_spawned_process_is_named_alike(module: str, scope: dict[str, object], name: str) -> None:
     function = FunctionType(plain.__code__, {"__name__": module, **scope}, "plain")
     assert default_name(function) == name
+
+
+def test_the_main_module_is_seen_through_a_decorator_from_another() -> None:
+    function = FunctionType(plain.__code__, {"__name__": "__main__", "__file__": "/srv/news/feeds.py"}, "plain")
+
+    @functools.wraps(function)
+    def wrapper() -> None: ...
+
+    assert default_name(wrapper) == "feeds.plain"
 
 
 @pytest.mark.parametrize("name", ["a", "_x", "9", "news.feeds:refresh-all_2", "x" * 200])

@@ -80,7 +80,7 @@ def from_text(text: str, depth: int = MAX_DEPTH) -> Plain:
     """Read plain JSON data, within the bounds that hold for writing it."""
     try:
         _check_size(len(text) if text.isascii() else len(text.encode()))
-        plain: Plain = from_json(text, allow_inf_nan=False)
+        plain: Plain = from_json(text)
     except InvalidData:
         raise
     except (AttributeError, TypeError, ValueError) as error:
@@ -167,9 +167,8 @@ class Signature:
         self._positional_only = 0
         self._rest: tuple[str, Codec] | None = None
         self._extra: tuple[str, Codec] | None = None
-        target = inspect.unwrap(function, stop=lambda each: hasattr(each, "__signature__"))  # as inspect.signature does
-        hints = _hints(target, task)
-        for parameter in inspect.signature(target).parameters.values():
+        hints = _hints(function, task)
+        for parameter in inspect.signature(function).parameters.values():
             self._add(parameter, hints.get(parameter.name, Any))
         self._required = [name for name in self._named if name not in self._defaults]
         self._keywords = set(self._named) - set(self._positional[: self._positional_only])
@@ -297,10 +296,8 @@ class Signature:
         return named, rest, extra
 
     def _by_position(self, values: dict[str, Any], *, everything: bool) -> list[Any]:
-        """Take out of the values those that a call must pass by position, with the defaults between them."""
+        """Take out of the values those that a call must pass by position, or the default where there is none."""
         names = self._positional if everything else self._positional[: self._positional_only]
-        while names and not everything and names[-1] not in values:
-            names = names[:-1]
         return [values.pop(name) if name in values else self._defaults[name] for name in names]
 
     def _takes(self) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count, islice, takewhile
+from typing import Any
 
 from rota.times import (
     AnyOf,
@@ -38,7 +39,7 @@ class Verdict:
     """What the model says."""
 
     fire: list[Firing] = field(default_factory=list)
-    skipped: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    skipped: dict[Any, list[int]] = field(default_factory=lambda: defaultdict(list))
     """Each skipped instant, under its reason."""
     through: int | None = None
     next: int | None = None
@@ -304,14 +305,14 @@ def anchored(key: str, rule: Every, policies: Policies, past: Past, now: int) ->
     if reached(policies, past.runs):
         verdict.finished = True
         return verdict
-    if past.under_way or (hold is not None and hold.until is None):
+    if past.under_way:
         return verdict
     interval, end = interval_now(rule, policies, past), bounds(rule)[1]
     natural = max(due_by_table(key, rule, policies, past, interval), bounds(rule)[0])
     would_be = max(natural, 0 if past.through is None else past.through + 1)
     until = 0 if hold is None or hold.until is None else hold.until
-    if would_be > end:
-        verdict.finished = True
+    if would_be > end or (hold is not None and hold.until is None):
+        verdict.finished = would_be > end
         return verdict
     if hold is not None and would_be < until <= now:
         verdict.skipped[hold.reason].append(would_be)

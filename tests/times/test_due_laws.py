@@ -99,6 +99,7 @@ class Place(NamedTuple):
 
 # A recipe makes a rule from the ground, or from the base alone; so each strategy is built once.
 Recipe = Callable[[int], tuple[Rule, int]]
+Choices = st.SearchStrategy[Any]
 
 
 def places(low: int, high: int) -> st.SearchStrategy[Place]:
@@ -110,7 +111,7 @@ EARLY, EARLIER, ANY, LATER = places(-4, 6), places(-8, 0), places(-4, 30), place
 BOUNDS = st.tuples(st.sampled_from((0, 0, 0, 0, 1, 2, 3)), EARLY, LATER)
 
 
-def limits(ground: Ground, bounds: tuple[int, Place, Place]) -> dict[str, datetime]:
+def limits(ground: Ground, bounds: tuple[int, Place, Place]) -> dict[str, Any]:
     chosen, *ends = bounds
     first, last = sorted(end.on(ground) for end in ends)
     return {**({"start": moment(first)} if chosen & 1 else {}), **({"end": moment(last)} if chosen & 2 else {})}
@@ -137,7 +138,7 @@ def calendars(days: Any, at: tuple[str, ...], every: int, zone: str, bounds: Any
 
 def intervals(unit: int, shift: int | None, bounds: Any) -> Recipe:
     def made(base: int) -> tuple[Rule, int]:
-        origin = {} if shift is None else {"origin": moment(base - shift)}
+        origin: dict[str, Any] = {} if shift is None else {"origin": moment(base - shift)}
         return Every(timedelta(microseconds=unit), **origin, **limits(Ground(base, unit), bounds)), unit
 
     return made
@@ -176,18 +177,20 @@ EXCLUDED = st.lists(st.one_of(LIST, LIST, SHADE, CRON, CALENDAR, INTERVAL, UNION
 
 SOME_UNITS = st.sampled_from((0, 1, 2, 6))
 SOME_TIME = st.sampled_from(("0s", "30s", "60s")) | SOME_UNITS
-OVERLAPS = st.tuples(st.sampled_from(("skip", "queue_one", "queue_all", "cancel_running", "allow")), st.integers(1, 4))
-CATCHING_UP = st.tuples(st.sampled_from(("latest", "all", "none")), st.sampled_from((1, 2, 5, 100)))
-FAILING = st.tuples(st.none() | st.integers(1, 3), st.sampled_from(("24h", 1, 6, 60)))
+OVERLAPS: Choices = st.tuples(
+    st.sampled_from(("skip", "queue_one", "queue_all", "cancel_running", "allow")), st.integers(1, 4)
+)
+CATCHING_UP: Choices = st.tuples(st.sampled_from(("latest", "all", "none")), st.sampled_from((1, 2, 5, 100)))
+FAILING: Choices = st.tuples(st.none() | st.integers(1, 3), st.sampled_from(("24h", 1, 6, 60)))
 RUNS_LEFT = st.sampled_from((None, None, None, None, None, None, 0, 1, 1, 2, 4))
 KEYS = st.sampled_from(("a", "feed-42", "x:y"))
 REASONS = st.sampled_from((None, None, None, "paused", "parked"))
-HOLD = st.tuples(REASONS, st.sampled_from((True, True, True, True, False)), EARLY | EARLY | ANY)
+HOLD: Choices = st.tuples(REASONS, st.sampled_from((True, True, True, True, False)), EARLY | EARLY | ANY)
 ENDED = st.sampled_from(("succeeded", "failed", "cancelled"))
 UNDER_WAY = st.sampled_from((0, 0, 0, 1, 2, 3))
 
 
-def of(ground: Ground, given: str | int | None) -> str | timedelta | None:
+def of(ground: Ground, given: Any) -> Any:
     """A length that is given as text, or in halves of the unit."""
     return given if not isinstance(given, int) else timedelta(microseconds=given * ground.unit // 2)
 
@@ -225,7 +228,8 @@ def fixed_cases(draw: st.DrawFn) -> Case:
     base = base_of(draw(st.sampled_from(BASES)))
     rule, unit = draw(SERIES)(base)
     ground = Ground(base, unit)
-    through, ran = draw(st.none() | EARLY), {}
+    ran: dict[str, Any] = {}
+    through = draw(st.none() | EARLY)
     if draw(st.booleans()):
         due, ended = draw(EARLIER), draw(ENDED)
         through = max(due, through or due, key=lambda place: place.on(ground))
@@ -254,7 +258,7 @@ def anchored_cases(draw: st.DrawFn) -> Case:
     rule = Every(
         timedelta(microseconds=ground.unit), since=draw(st.sampled_from(("success", "finish", "start"))), **bounds
     )
-    ran: dict[str, Any] = {"through": through.on(ground) if (through := draw(st.none() | EARLIER)) else None}
+    ran: dict[str, Any] = {"through": place.on(ground) if (place := draw(st.none() | EARLIER)) else None}
     if draw(st.sampled_from((False, True, True, True))):
         due, through, ended = draw(EARLIER).on(ground), draw(EARLIER).on(ground), draw(ENDED)
         started, finished = sorted((draw(EARLY).on(ground), draw(EARLY).on(ground)))

@@ -56,7 +56,7 @@ def shown(instant: int | None) -> str | None:
 
 def past(since: str = "00:30", *, hold: Hold | None = None, **known: Any) -> Past:
     """A past whose times are texts."""
-    given = {name: at(value) if name in TIMES else value for name, value in known.items()}
+    given: dict[str, Any] = {name: at(value) if name in TIMES else value for name, value in known.items()}
     return Past(since=at(since), hold=hold, **given)
 
 
@@ -328,6 +328,13 @@ def test_an_excluded_match_is_skipped_and_is_never_next() -> None:
 def test_next_lies_beyond_an_exclusion_however_long_it_is() -> None:
     decision = ask(Cron("* * * * *"), past("08:30"), "09:00", exclude=[Cron("* * * 3 *")])
     assert shown(decision.next) == shown(decision.wake) == "2026-04-01 00:00"
+
+
+@pytest.mark.parametrize("excluding", [Every("1m"), Cron("* * * * *"), AnyOf(Every("2m"), Cron("0 1-59/2 * * * *"))])
+def test_a_rule_that_is_excluded_for_ever_fires_nothing_and_steps_through_no_century(excluding: Rule) -> None:
+    decision = ask(Cron("* * * * *"), past("08:30"), "09:00", exclude=[excluding])
+    assert (fired(decision), skipped(decision)) == ([], [("excluded", "08:31", "09:00", 30)])
+    assert decision.next is None or decision.next > at("09:00")
 
 
 def test_the_newest_that_is_not_excluded_fires() -> None:

@@ -6,11 +6,12 @@ from rota.times.decision import Decision, Firing, Past, Skip
 from rota.times.exclusion import first_free
 from rota.times.fixed import ON_TIME
 from rota.times.intervals import Every
-from rota.times.moments import LATEST, Instant, micros
+from rota.times.moments import DAY, Instant, micros
 from rota.times.policies import Policies
 from rota.times.spread import jitter_offset, spread_offset
 
-_MOST_STEPS = 1_000
+_MOST_STEPS = 100
+_FAR = 365 * DAY
 
 
 def decide_anchored(key: str, rule: Every, policies: Policies, past: Past, now: Instant) -> Decision:
@@ -33,8 +34,8 @@ def decide_anchored(key: str, rule: Every, policies: Policies, past: Past, now: 
     if past.hold.until is None:
         return Decision(through=past.through)
     if past.hold.open(now):
-        due = _included(policies, max(wanted, past.hold.until), interval)
-        ahead = due if due <= last else None  # the hold may still be lifted before the rule's end
+        due, sure = _included(policies, max(wanted, past.hold.until), interval)
+        ahead = due if sure and due <= last else None  # the hold may still be lifted before the rule's end
         return Decision(through=past.through, next=ahead, wake=ahead or past.hold.until)
     if wanted >= past.hold.until:
         return _decide(key, policies, past, now, natural, wanted, interval, last)
@@ -56,9 +57,11 @@ def _decide(
     last: Instant,
 ) -> Decision:
     """Fire what is wanted if it has come; where it is excluded, an interval later."""
-    due = _included(policies, wanted, interval)
+    due, sure = _included(policies, wanted, interval)
     if due > last:
         return Decision(through=past.through, finished=True)
+    if not sure:  # excluded for as far as it was looked: look again from there
+        return Decision(through=past.through, wake=max(due, now + interval))
     if due > now:
         return Decision(through=past.through, next=due, wake=due)
     moved = (due - wanted) // interval
@@ -97,14 +100,14 @@ def _anchor(rule: Every, past: Past) -> Instant | None:
     return past.finished
 
 
-def _included(policies: Policies, due: Instant, interval: int) -> Instant:
-    """Return the first instant from `due` on, by whole intervals, that is not excluded; past all time if none is."""
+def _included(policies: Policies, due: Instant, interval: int) -> tuple[Instant, bool]:
+    """Return the first instant from `due` on, by whole intervals, that is not excluded; False where none was found."""
     found = due
     for _ in range(_MOST_STEPS if policies.exclude else 0):
         free = first_free(policies.exclude, found)
         if free == found:
-            return found
-        if free is None:
-            break
+            return found, True
+        if free - found >= _FAR:
+            return free, False
         found = due - (due - free) // interval * interval  # the next whole number of intervals
-    return LATEST + 1 if policies.exclude else due
+    return found, not policies.exclude

@@ -60,8 +60,8 @@ class Retry:
             wait = min(cap, round(micros(self.first) * self.factor ** (attempt - 1)))
         except OverflowError:  # past any cap, but nothing grows from nothing
             wait = cap if self.first else 0
-        reach = round(wait * self.jitter)
-        earliest, latest = max(0, wait - reach), min(cap, wait + reach)
+        reach = round(wait * self.jitter)  # never more than the wait itself
+        earliest, latest = wait - reach, min(cap, wait + reach)
         return earliest + spread_offset(f"{key}#{attempt}", latest - earliest + 1)
 
 

@@ -10,7 +10,7 @@ from cronsim.cronsim import RANGES, CronSimError, Field, SpecItem
 
 from rota.errors import InvalidRule
 from rota.times.choices import one_of
-from rota.times.clockface import Clockface
+from rota.times.clockface import Clockface, mask_of
 from rota.times.moments import SECOND
 from rota.times.monthdays import MonthDays, Special, Values
 from rota.times.rule import Rule, bounded
@@ -167,7 +167,12 @@ def _read(field: Field, part: str) -> Values:
     return found
 
 
+_STAR = {field: Values(mask_of(RANGES[field])) for field in NAMES}
+
+
 def _values(field: Field, part: str) -> Values:
+    if part == "*":
+        return _STAR[field]
     mask, special = 0, list[Special]()
     for item in part.split(","):
         if item.isdigit() and len(item) <= 2 and int(item) in RANGES[field]:  # nearly all

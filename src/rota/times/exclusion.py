@@ -8,8 +8,9 @@ from rota.times.rule import Rule
 from rota.times.series import WHOLE_DAY, Series, between, days_of_bits
 
 _DAY = 86_400
-_MOST_STEPS = 1_000
-_MOST_DAYS = 3_660
+_MOST_STEPS = 50
+_MOST_EXCLUSIONS = 100
+_MOST_DAYS = 366
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,37 +24,52 @@ class Span:
 
 def excluded(exclude: tuple[Rule, ...], due: Instant) -> bool:
     """Tell whether an instant lies in the minute, the second or on the point that one of these rules names."""
+    return _excluded_until(exclude, due) is not None
+
+
+def _excluded_until(exclude: tuple[Rule, ...], due: Instant) -> Instant | None:
+    """Return the end of what excludes this instant; None where nothing does."""
+    found = None
     for rule in exclude:
         for series, grain in rule.covers():
             named = series.previous(due + 1)
             if named is not None and due - named < grain:
-                return True
-    return False
+                found = named + grain if found is None else max(found, named + grain)
+    return found
 
 
-def first_free(exclude: tuple[Rule, ...], due: Instant) -> Instant | None:
-    """Return the first instant from this one on that is not excluded; None where ten years are excluded whole."""
-    if not excluded(exclude, due):
-        return due
-    second = due // SECOND + 1
+def first_free(exclude: tuple[Rule, ...], due: Instant) -> Instant:
+    """Return an instant, from this one on, before which all is excluded: the first free one, if it is within a year."""
+    for _ in range(_MOST_STEPS):
+        end = _excluded_until(exclude, due)
+        if end is None:
+            return due
+        due = end
+    second = -(-due // SECOND)  # what is excluded for so long is excluded by whole seconds
     for day in range(second // _DAY, second // _DAY + _MOST_DAYS):
-        free = WHOLE_DAY & ~_excluded_bits(exclude, day)
-        free = free >> max(0, second - day * _DAY) << max(0, second - day * _DAY)
+        past = max(0, second - day * _DAY)
+        free = (WHOLE_DAY & ~_excluded_bits(exclude, day)) >> past << past
         if free:
             return (day * _DAY + lowest(free)) * SECOND
-    return None
+    return (second // _DAY + _MOST_DAYS) * _DAY * SECOND
 
 
 def next_included(series: Series, exclude: tuple[Rule, ...], after: Instant) -> Instant | None:
     """Return the next instant that is not excluded.
 
-    Where a thousand in a row are, the next excluded one is returned: whoever waits for it asks again then.
+    Where all of a year, or many in a row, are excluded, one behind them is returned: whoever waits for it asks again.
     """
     found = series.next(after)
-    for _ in range(_MOST_STEPS if exclude else 0):
-        if found is None or not excluded(exclude, found):
+    for _ in range(_MOST_EXCLUSIONS if exclude else 0):
+        if found is None:
             break
-        found = series.next(found)
+        free = first_free(exclude, found)
+        if free == found:
+            break
+        far = free - found >= _MOST_DAYS * _DAY * SECOND
+        found = series.next(free - 1)
+        if far:
+            break
     return found
 
 
@@ -104,8 +120,9 @@ def _excluded_bits(exclude: tuple[Rule, ...], day: int) -> int:
     found = 0
     for rule in exclude:
         for series, grain in rule.covers():
-            # what the day before names in its last minute may reach into this day
-            found |= _widened(series, grain, day) | _widened(series, grain, day - 1) >> _DAY
+            found |= _widened(series, grain, day)
+            if grain > SECOND:  # what the day before names in its last minute may reach into this day
+                found |= _widened(series, grain, day - 1) >> _DAY
     return found & WHOLE_DAY
 
 

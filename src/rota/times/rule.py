@@ -107,6 +107,10 @@ class Rule(ABC):
                 parts.append(f"{part.name}={_written(value)}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        """Copy and carry the rule as its text, without what it worked out."""
+        return Rule.parse, (str(self),)
+
     def _become(self, series: Series, **values: object) -> None:
         """Take the values of a new rule; only constructors call this."""
         vars(self).update(values, series=series)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from rota.errors import InvalidZone
 
-_PROBE = 86_400
-"""How far apart a year is probed for changes. No zone has had two that cancel out within a day since 1970 (tested)."""
+_PROBE = 3 * 86_400
+"""How far apart a year is probed for changes. No zone has had two within six days since 1970 (tested)."""
 
 _MARGIN = 3 * 86_400
 """How far a year's stretches reach into its neighbours, so that no repeat or gap is cut in two by New Year."""
