@@ -1,14 +1,21 @@
 """What all tests share: servers that start when the first test asks, and stop with the run."""
 
+import asyncio
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
 from tests.servers import NAMES, Servers, given_url, install, psql
+from tests.stores import Clock, emptied, migrated, on_clock
+
+from rota.app import Rota
+from rota.db.database import Database
+from rota.store.runs import RunStore
+from rota.store.workers import WorkerStore
 
 DIRECTORY = "ROTA_TEST_SERVICES_DIR"
 OWN_SERVERS = pytest.StashKey[Servers]()
@@ -71,3 +78,53 @@ def postgres_database(postgres_url: str) -> Iterator[str]:
     psql(postgres_url, f"CREATE DATABASE {name}")
     yield urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
     psql(postgres_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def postgres_store(postgres_url: str) -> Iterator[str]:
+    """The address of a database that the tests of this process use one after the other."""
+    name = f"rota_test_{uuid4().hex}"
+    psql(postgres_url, f"CREATE DATABASE {name}")
+    url = urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
+    asyncio.run(migrated(url))
+    yield url
+    psql(postgres_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, postgres_store: str) -> str:
+    """The address of a store without runs, on each database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/rota.db"
+    asyncio.run(emptied(postgres_store))
+    return postgres_store
+
+
+@pytest.fixture
+async def app(store: str) -> AsyncIterator[Rota]:
+    """An application on the open store."""
+    async with Rota(store) as app:
+        yield app
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def db(store: str, clock: Clock) -> AsyncIterator[Database]:
+    """The open database of a store, where it is as late as the test says."""
+    database = await on_clock(store, clock)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+def runs(db: Database) -> RunStore:
+    return RunStore(db)
+
+
+@pytest.fixture
+def workers(db: Database, runs: RunStore) -> WorkerStore:
+    return WorkerStore(db, runs)

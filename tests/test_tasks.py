@@ -37,7 +37,7 @@ async def refresh(feed_id: int, *, force: bool = False) -> int:
     return feed_id if force else 0
 
 
-@app.task(name="reports:weekly", queue="slow", priority="high", timeout="30s", limits=["host:example.org"])
+@app.task(name="reports:weekly", queue="slow", priority="high", timeout="30s")
 def report(day: date, to: list[str] | None = None) -> str:
     return f"{day} {to}"
 
@@ -573,20 +573,19 @@ def test_a_name_may_not_be(name: Any) -> None:
 def test_options_that_nobody_gave() -> None:
     options = task(plain).options
     assert options == TaskOptions(
-        queue="default", priority=50, timeout=None, retry=rota.Retry(1), max_lost=3, on_lost="retry", limits=[]
+        queue="default", priority=50, timeout=None, retry=rota.Retry(1), max_lost=3, on_lost="retry"
     )
 
 
 def test_options_that_were_given() -> None:
     options = report.options
     assert (options.queue, options.priority, options.timeout) == ("slow", 75, timedelta(seconds=30))
-    assert options.limits == ("host:example.org",)
     assert options.retry == rota.Retry()
 
 
 def test_options_are_a_value() -> None:
     assert TaskOptions(timeout="1m", priority="low") == TaskOptions(timeout=60, priority=25)
-    assert hash(TaskOptions(limits=["a"])) == hash(TaskOptions(limits=("a",)))
+    assert hash(TaskOptions(timeout="1m")) == hash(TaskOptions(timeout=60))
     with pytest.raises(FrozenInstanceError):
         TaskOptions().queue = "x"  # type: ignore[misc]
 
@@ -614,16 +613,6 @@ def test_a_priority_is_a_word_or_a_number(priority: Any, number: int) -> None:
         ({"max_lost": -1}, "max_lost: -1 is not allowed; use a whole number from 0 to 1,000"),
         ({"on_lost": "ignore"}, "on_lost: 'ignore' is not allowed; use retry or fail"),
         ({"isolation": "thread"}, "isolation: 'thread' is not allowed; use 'process', or leave it out"),
-        ({"limits": "host:example.org"}, "limits: 'host:example.org' is not a list; use a list of at most 10"),
-        ({"limits": 5}, "limits: 5 is not a list; "),
-        ({"limits": [["a"]]}, "limits: ['a'] is not allowed; "),
-        ({"limits": ["a", "a"]}, "limits: ('a', 'a') is not allowed; "),
-        ({"limits": ["host:*"]}, "limits: 'host:*' is not allowed; "),
-        ({"limits": ["a b"]}, "limits: 'a b' is not allowed; "),
-        ({"limits": [""]}, "limits: '' is not allowed; "),
-        ({"limits": [5]}, "limits: 5 is not allowed; "),
-        ({"limits": ["a\x00"]}, "limits: 'a\\x00' is not allowed; "),
-        ({"limits": list("abcdefghijk")}, "limits: ('a', 'b', 'c', "),
     ],
 )
 def test_options_that_cannot_be_are_refused(given: dict[str, Any], message: str) -> None:

@@ -4,7 +4,11 @@ What is here is the public API; nothing outside imports deeper.
 """
 
 from rota import times
+from rota.app import Rota
+from rota.context import CurrentRun, current_run
+from rota.control import Cancel, RetryLater, Snooze
 from rota.errors import (
+    ChildDied,
     Invalid,
     InvalidArguments,
     InvalidData,
@@ -14,11 +18,19 @@ from rota.errors import (
     InvalidRule,
     InvalidTask,
     InvalidZone,
+    LeaseLost,
     MissingExtra,
+    NoCurrentRun,
     RotaError,
+    SchemaTooNew,
+    StoreUnavailable,
+    TaskFailed,
+    TimedOut,
+    UnknownRun,
     UnknownTask,
     UnreadableArguments,
 )
+from rota.model import Attempt, Run, RunError
 from rota.tasks import Call, Task
 from rota.times import AnyOf, At, Calendar, Cron, Every, Retry, Rule
 from rota.version import __version__
@@ -26,9 +38,13 @@ from rota.version import __version__
 __all__ = [
     "AnyOf",
     "At",
+    "Attempt",
     "Calendar",
     "Call",
+    "Cancel",
+    "ChildDied",
     "Cron",
+    "CurrentRun",
     "Every",
     "Invalid",
     "InvalidArguments",
@@ -39,13 +55,26 @@ __all__ = [
     "InvalidRule",
     "InvalidTask",
     "InvalidZone",
+    "LeaseLost",
     "MissingExtra",
+    "NoCurrentRun",
     "Retry",
+    "RetryLater",
+    "Rota",
     "RotaError",
     "Rule",
+    "Run",
+    "RunError",
+    "SchemaTooNew",
+    "Snooze",
+    "StoreUnavailable",
     "Task",
+    "TaskFailed",
+    "TimedOut",
+    "UnknownRun",
     "UnknownTask",
     "UnreadableArguments",
     "__version__",
+    "current_run",
     "times",
 ]

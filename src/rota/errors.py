@@ -10,7 +10,15 @@ RotaError
 │   ├── InvalidRule             a cron expression, an interval, a calendar, or a rule's text
 │   ├── InvalidTask             a task's function, name or options
 │   └── InvalidZone             a time zone
+├── LeaseLost                   the run is another worker's by now, and nothing was changed: `.run`
 ├── MissingExtra (an ImportError)   a part of Rota that was not installed: `.extra`
+├── NoCurrentRun                the code is not inside a run
+├── SchemaTooNew                the store was made by a newer Rota: `.owner`, `.found`, `.known`
+├── StoreUnavailable            the store does not answer now; what was asked may be asked again
+├── TaskFailed                  a task in a process of its own raised: `.kind`, `.message`, `.trace`
+│   └── ChildDied               or its process ended under it
+├── TimedOut                    something took longer than it may
+├── UnknownRun (a LookupError)      a number under which there is no run: `.run`
 ├── UnknownTask (a LookupError)     a name under which there is no task: `.name`
 └── UnreadableArguments         stored arguments that their task does not take, or no longer: `.task`, `.problem`
 """
@@ -86,6 +94,84 @@ class MissingExtra(RotaError, ImportError):
     def __str__(self) -> str:
         """Say what to install."""
         return f"{self.purpose} needs an extra that is not installed: pip install 'rota[{self.extra}]'"
+
+
+class LeaseLost(RotaError):
+    """The run is another worker's by now; nothing was changed."""
+
+    def __init__(self, run: int) -> None:
+        super().__init__(run)
+        self.run = run
+
+    def __str__(self) -> str:
+        """Say what to do."""
+        return f"run {self.run} is not this worker's any more: roll back"
+
+
+class NoCurrentRun(RotaError):
+    """The code is not inside a run."""
+
+    def __str__(self) -> str:
+        """Say where it would be."""
+        return "there is no current run here: this is for code that a worker calls"
+
+
+class SchemaTooNew(RotaError):
+    """The store was made by a newer Rota than this one."""
+
+    def __init__(self, owner: str, found: int, known: int) -> None:
+        super().__init__(owner, found, known)
+        self.owner = owner
+        self.found = found
+        self.known = known
+
+    def __str__(self) -> str:
+        """Say what to do."""
+        return (
+            f"the store's tables of {self.owner} are at version {self.found}, this code knows {self.known}: upgrade it"
+        )
+
+
+class StoreUnavailable(RotaError):
+    """The store does not answer now; what was asked may be asked again."""
+
+
+class TaskFailed(RotaError):
+    """A task in a process of its own raised."""
+
+    def __init__(self, kind: str, message: str, trace: str = "") -> None:
+        super().__init__(kind, message, trace)
+        self.kind = kind
+        self.message = message
+        self.trace = trace
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        return f"{self.kind}: {_shown(self.message)}"
+
+
+class ChildDied(TaskFailed):
+    """The process of a task ended under it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("ChildDied", message)
+        self.args = (message,)
+
+
+class TimedOut(RotaError):
+    """Something took longer than it may."""
+
+
+class UnknownRun(RotaError, LookupError):
+    """A number under which there is no run."""
+
+    def __init__(self, run: object) -> None:
+        super().__init__(run)
+        self.run = run
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        return f"run: there is no {_shown(self.run)}; ended runs are kept for a while only"
 
 
 class UnknownTask(RotaError, LookupError):

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from difflib import get_close_matches
@@ -25,11 +25,9 @@ Isolation = Literal["async", "thread", "process"]
 PRIORITIES = {"low": 25, "normal": 50, "high": 75}
 LEAST_PRIORITY, MOST_PRIORITY = -32_768, 32_767
 MOST_LOST = 1_000
-MOST_LIMITS = 10
 LONGEST_NAME = 200
 
 _NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.:-]{{0,{LONGEST_NAME - 1}}}")
-_LIMIT = re.compile(rf"[^\s*]{{1,{LONGEST_NAME}}}")
 _ALLOWED = f"use letters, digits, _ . - and :, up to {LONGEST_NAME} characters"
 
 
@@ -52,7 +50,6 @@ class TaskOptions:
     retry: Retry
     max_lost: int
     on_lost: OnLost
-    limits: tuple[str, ...]
     isolation: Literal["process"] | None
 
     def __init__(
@@ -64,7 +61,6 @@ class TaskOptions:
         retry: Retry | None = None,
         max_lost: int = 3,
         on_lost: OnLost = "retry",
-        limits: Iterable[str] = (),
         isolation: Literal["process"] | None = None,
     ) -> None:
         if retry is not None and not isinstance(retry, Retry):
@@ -81,7 +77,6 @@ class TaskOptions:
             retry=retry or Retry(),
             max_lost=max_lost,
             on_lost=on_lost,
-            limits=_limits(limits),
             isolation=isolation,
         )
 
@@ -250,7 +245,6 @@ class TaskDecorator:
         retry: Retry | None = None,
         max_lost: int = 3,
         on_lost: OnLost = "retry",
-        limits: Iterable[str] = (),
         isolation: Literal["process"] | None = None,
     ) -> Decorator: ...
     def task(
@@ -295,16 +289,3 @@ def _name(field: str, value: object) -> str:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise InvalidTask(field, value, _ALLOWED)
     return value
-
-
-def _limits(keys: Iterable[str]) -> tuple[str, ...]:
-    allowed = f"use a list of at most {MOST_LIMITS} different keys such as host:example.org, without spaces and *"
-    if isinstance(keys, str) or not isinstance(keys, Iterable):
-        raise InvalidTask("limits", keys, allowed, "is not a list")
-    found = tuple(keys)
-    for key in found:
-        if not isinstance(key, str) or not _LIMIT.fullmatch(key) or not key.isprintable():
-            raise InvalidTask("limits", key, allowed)
-    if len(set(found)) < len(found) or len(found) > MOST_LIMITS:
-        raise InvalidTask("limits", found, allowed)
-    return found

@@ -26,7 +26,7 @@ async def refresh(feed_id: int, *, force: bool = False) -> str:
     return f"{feed_id} {force}"
 
 
-@app.task(timeout="30s", retry=rota.Retry(attempts=5, first="1s", factor=2, cap="5m"), limits=["host:example.org"])
+@app.task(timeout="30s", retry=rota.Retry(attempts=5, first="1s", factor=2, cap="5m"))
 async def fetch(url: str) -> bytes:
     """Be async, with options."""
     return url.encode()

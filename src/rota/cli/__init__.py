@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rota.cli import rules
+from rota.cli import rules, runs, store, worker
 from rota.errors import RotaError
 from rota.version import __version__
 
@@ -19,6 +19,10 @@ app = typer.Typer(
 )
 app.command("next")(rules.next_instants)
 app.command("explain")(rules.explain)
+app.command("worker")(worker.worker)
+app.command("migrate")(store.migrate)
+app.command("doctor")(store.doctor)
+app.add_typer(runs.runs, name="runs")
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,0 +1,193 @@
+"""`Rota`: the facade, and where the parts are put together."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable
+from datetime import datetime
+from typing import Any, Self, TypeVar
+
+from rota.db.borrowed import run_on
+from rota.db.connect import database
+from rota.db.database import Database, Work
+from rota.db.migrate import Migrations
+from rota.engine.worker import Worker, WorkerSettings
+from rota.errors import Invalid, LeaseLost, StoreUnavailable
+from rota.model import Run
+from rota.runs import Runs
+from rota.settings import store_url
+from rota.store.reads import QueueState, Reads
+from rota.store.runs import Claimed, NewRun, RunStore, Settled
+from rota.store.workers import WorkerRecord, WorkerStore
+from rota.tasks import Call, Priority, Registry, TaskDecorator, TaskOptions, priority_number
+from rota.times.durations import duration
+from rota.times.moments import instant
+from rota.times.policies import Length
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+_BATCH = 5_000
+_LONGEST_KEY = 1_000
+
+
+class Rota(TaskDecorator):
+    """A store, the tasks of an application, and what is done with them."""
+
+    def __init__(self, store: str | None = None, *, name: str = "rota") -> None:
+        self.name = name
+        self.tasks = Registry(self)
+        self._db: Database = database(store or store_url(), ["rota.store.sql"])
+        self._store = RunStore(self._db)
+        self._knocks: set[asyncio.Task[None]] = set()
+        self._pending: set[str] = set()
+        self.runs = Runs(self._db, self._store, self.tasks, self._knock)
+
+    async def connect(self) -> None:
+        """Connect to the store as it is."""
+        await self._db.open()
+
+    async def open(self) -> None:
+        """Open the store, and bring its tables up to date."""
+        await self.connect()
+        try:
+            await self.migrate()
+        except BaseException:
+            await self._db.close()
+            raise
+
+    async def close(self) -> None:
+        """Close the store."""
+        await asyncio.gather(*self._knocks, return_exceptions=True)
+        await self._db.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def migrate(self) -> list[str]:
+        """Bring the store's tables up to date; returns what was applied."""
+        return await Migrations("rota", "rota.store.migrations", self._db).apply()
+
+    async def workers(self) -> list[WorkerRecord]:
+        """Return the workers that said they are there."""
+        return await self._db.read(WorkerStore(self._db, self._store).list)
+
+    async def queues(self) -> list[QueueState]:
+        """Return how many runs are under way, by queue and state."""
+        return await self._db.read(Reads(self._db).queues)
+
+    async def enqueue(
+        self,
+        call: Call[R],
+        /,
+        *,
+        delay: Length = 0,
+        at: datetime | None = None,
+        priority: Priority | None = None,
+        queue: str | None = None,
+        unique: str | None = None,
+        unique_for: Length = 0,
+        connection: Any = None,
+    ) -> Run[R]:
+        """Store a run; once this returns it is not lost, whatever dies.
+
+        With `unique` it is stored only where no run of this key is under way, or was made within `unique_for`; its
+        `created` tells. With `connection` it exists if and only if the caller's transaction on it commits.
+        """
+        options = call.options
+        new = NewRun(
+            task=call.name,
+            args=call.args_json,
+            queue=options.queue if queue is None else TaskOptions(queue=queue).queue,
+            priority=options.priority if priority is None else priority_number(priority),
+            delay=duration(delay, "delay"),
+            at=None if at is None else instant(at, "at"),
+            unique=_key(unique, unique_for),
+            unique_for=duration(unique_for, "unique_for"),
+            max_lost=0 if options.on_lost == "fail" else options.max_lost,
+        )
+
+        insert = self._store.insert_one if unique is None else self._store.insert_unique
+        found: Run[R] = await self._write(lambda: insert(new), connection, single=unique is None)
+        self._knock("waiting" if found.state == "waiting" else "ready")
+        return found
+
+    async def enqueue_many(self, calls: Iterable[Call[Any]], *, connection: Any = None) -> list[int]:
+        """Store many runs, and return their ids in order."""
+        ids: list[int] = []
+        batch: list[NewRun] = []
+        for call in calls:
+            options = call.options
+            lost = 0 if options.on_lost == "fail" else options.max_lost
+            batch.append(NewRun(call.name, call.args_json, options.queue, options.priority, max_lost=lost))
+            if len(batch) == _BATCH:
+                ids += await self._insert(batch, connection)
+                batch = []
+        if batch:
+            ids += await self._insert(batch, connection)
+        return ids
+
+    async def _insert(self, batch: list[NewRun], connection: Any) -> list[int]:
+        found: list[int] = await self._write(lambda: self._store.insert(batch), connection, single=True)
+        self._knock("ready")
+        return found
+
+    @contextlib.asynccontextmanager
+    async def running(
+        self, *, queues: Iterable[str] = ("default",), slots: int = 10, lease: Length = "30s", grace: Length = "30s"
+    ) -> AsyncIterator[Worker]:
+        """Open the store, and work the queues while this is entered."""
+        async with self:
+            worker = self.worker(queues=queues, slots=slots, lease=lease, grace=grace)
+            work = asyncio.create_task(worker.run())
+            try:
+                yield worker
+            finally:
+                worker.stop()
+                await work
+
+    def worker(
+        self, *, queues: Iterable[str] = ("default",), slots: int = 10, lease: Length = "30s", grace: Length = "30s"
+    ) -> Worker:
+        """Return a worker on the open store; `run` it."""
+        seconds = [duration(each, field) / 1_000_000 for field, each in (("lease", lease), ("grace", grace))]
+        settings = WorkerSettings(tuple(queues), slots, seconds[0], seconds[1])
+        return Worker(self._db, self.tasks, settings, self._complete_on)
+
+    async def _complete_on(self, worker: str, run: Claimed, result: str, connection: Any) -> None:
+        ended = [Settled(run.id, run.attempt, "succeeded", result)]
+        if not await run_on(connection, self._db, lambda: self._store.settle(worker, ended)):
+            raise LeaseLost(run.id)
+
+    async def _write(self, work: Work[T], connection: Any, *, single: bool) -> T:
+        if connection is not None:
+            return await run_on(connection, self._db, work)
+        return await self._db.write(work, single=single)
+
+    def _knock(self, topic: str) -> None:
+        """Tell the workers soon; what is told while the last word is under way is told together."""
+        if topic in self._pending:
+            return
+        self._pending.add(topic)
+
+        async def tell() -> None:
+            self._pending.discard(topic)
+            with contextlib.suppress(StoreUnavailable):
+                await self._db.notify(topic)
+
+        task = asyncio.get_running_loop().create_task(tell())
+        self._knocks.add(task)
+        task.add_done_callback(self._knocks.discard)
+
+
+def _key(unique: str | None, unique_for: Length) -> str | None:
+    if unique is None:
+        if unique_for:
+            raise Invalid("unique_for", unique_for, "say which key by unique=", "has no key")
+        return None
+    if not isinstance(unique, str) or not 0 < len(unique) <= _LONGEST_KEY or "\0" in unique:
+        raise Invalid("unique", unique, f"use text of up to {_LONGEST_KEY} characters, without NUL")
+    return unique

@@ -1,0 +1,8 @@
+"""What a long-running command says about itself, on standard error."""
+
+import logging
+
+
+def configure_logs() -> None:
+    """Write log lines with their time and level."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")

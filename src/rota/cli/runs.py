@@ -1,0 +1,125 @@
+"""`rota runs`: look at runs, cancel them, try them again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from rota import clock
+from rota.app import Rota
+from rota.cli.moments import relative
+from rota.cli.output import as_json, lines, table
+from rota.model import Attempt, Run
+
+T = TypeVar("T")
+
+runs = typer.Typer(help="Look at runs, cancel them, try them again.", no_args_is_help=True)
+
+Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="Where the state is; else ROTA_STORE.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Number = Annotated[int, typer.Argument(metavar="RUN", help="The run's number.", show_default=False)]
+
+
+@runs.command("list")
+def list_runs(
+    store: Store = None,
+    state: Annotated[str | None, typer.Option("--state", help="Only runs in this state.")] = None,
+    task: Annotated[str | None, typer.Option("--task", help="Only runs of this task.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", help="Only runs of this queue.")] = None,
+    before: Annotated[int | None, typer.Option("--before", help="Only lower numbers: the next page.")] = None,
+    limit: Annotated[int, typer.Option("--limit", help="How many.", min=1, max=200)] = 20,
+    json: AsJson = False,
+) -> None:
+    """Show the newest runs."""
+    found = _with(store, lambda app: app.runs.list(state=state, task=task, queue=queue, before=before, limit=limit))
+    if json:
+        as_json([_record(run) for run in found])
+        return
+    table(["run", "state", "task", "queue", "due", "attempt", "error"], [_cells(run) for run in found])
+    if len(found) == limit:
+        lines(f"More: --before {found[-1].id}")
+
+
+@runs.command("show")
+def show_run(run: Number, store: Store = None, json: AsJson = False) -> None:
+    """Show one run with its attempts."""
+
+    async def look(app: Rota) -> tuple[Run[Any], list[Attempt]]:
+        return await app.runs.get(run), await app.runs.attempts(run)
+
+    found, attempts = _with(store, look)
+    if json:
+        as_json(_record(found) | {"attempts": [_attempt_record(each) for each in attempts]})
+        return
+    lines(*(f"{name}: {value}" for name, value in _record(found).items() if value is not None))
+    for each in attempts:
+        said = f" {each.error.kind}: {each.error.message}" if each.error else ""
+        lines(f"attempt {each.number}: {each.outcome} after {(each.finished_at - each.started_at)}{said}")
+
+
+@runs.command("cancel")
+def cancel_run(
+    run: Number, store: Store = None, note: Annotated[str, typer.Option("--note", help="Why.")] = "cancelled"
+) -> None:
+    """Cancel a run that is under way."""
+    state = _with(store, lambda app: app.runs.cancel(run, note=note))
+    lines("its worker is told to stop it" if state == "running" else f"run {run} is {state}")
+
+
+@runs.command("retry")
+def retry_run(run: Number, store: Store = None) -> None:
+    """Make an ended run ready again, with its history."""
+    found = _with(store, lambda app: app.runs.retry(run))
+    lines(f"run {run} is {found.state}")
+
+
+def _with(store: str | None, work: Callable[[Rota], Awaitable[T]]) -> T:
+    async def run() -> T:
+        async with Rota(store) as app:
+            return await work(app)
+
+    return asyncio.run(run())
+
+
+def _cells(run: Run[Any]) -> list[str]:
+    error = "" if run.error is None else f"{run.error.kind}: {run.error.message}".splitlines()[0]
+    due = relative(run.due - clock.now())
+    return [str(run.id), run.state, run.task, run.queue, due, str(run.attempt), error]
+
+
+def _record(run: Run[Any]) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "state": run.state,
+        "task": run.task,
+        "queue": run.queue,
+        "priority": run.priority,
+        "due": run.due.isoformat(),
+        "attempt": run.attempt,
+        "lost": run.lost,
+        "worker": run.worker,
+        "arguments": run.args,
+        "unique": run.unique,
+        "result": run.result,
+        "error": None if run.error is None else f"{run.error.kind}: {run.error.message}",
+        "created_at": run.created_at.isoformat(),
+        "started_at": _iso(run.started_at),
+        "finished_at": _iso(run.finished_at),
+    }
+
+
+def _attempt_record(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "number": attempt.number,
+        "outcome": attempt.outcome,
+        "worker": attempt.worker,
+        "started_at": attempt.started_at.isoformat(),
+        "finished_at": attempt.finished_at.isoformat(),
+        "error": None if attempt.error is None else f"{attempt.error.kind}: {attempt.error.message}",
+    }
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()

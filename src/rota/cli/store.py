@@ -1,0 +1,43 @@
+"""`rota migrate` and `rota doctor`: the store itself."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from rota.app import Rota
+from rota.cli.output import as_json, lines
+from rota.doctor import Finding, examine
+
+Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="Where the state is; else ROTA_STORE.")]
+
+
+def migrate(store: Store = None) -> None:
+    """Bring the store's tables up to date."""
+
+    async def run() -> list[str]:
+        app = Rota(store)
+        await app.connect()
+        try:
+            return await app.migrate()
+        finally:
+            await app.close()
+
+    applied = asyncio.run(run())
+    lines(*(f"applied {name}" for name in applied) if applied else ["up to date"])
+
+
+def doctor(store: Store = None, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Say what is wrong with the store and what works on it; exit code 1 if anything is."""
+
+    async def run() -> list[Finding]:
+        async with Rota(store) as app:
+            return await examine(app)
+
+    found = asyncio.run(run())
+    if json:
+        as_json([{"ok": each.ok, "what": each.what, "advice": each.advice} for each in found])
+    else:
+        lines(*(f"{'ok ' if each.ok else 'BAD'} {each.line()}" for each in found))
+    if not all(each.ok for each in found):
+        raise typer.Exit(1)

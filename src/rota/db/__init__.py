@@ -1,0 +1,1 @@
+"""How to speak SQL to SQLite and PostgreSQL alike; knows no table."""

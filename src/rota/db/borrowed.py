@@ -1,0 +1,27 @@
+"""Running an operation on a connection that the caller brings, inside the caller's own transaction."""
+
+from typing import Any, TypeVar
+
+from rota import clock
+from rota.db import sqlite
+from rota.db.database import Database, Work
+from rota.errors import Invalid
+
+T = TypeVar("T")
+
+
+async def run_on(connection: Any, database: Database, work: Work[T]) -> T:
+    """Run an operation on the caller's connection. It happens if and only if the caller commits."""
+    if isinstance(database, sqlite.SqliteDatabase) and database.has(connection):
+        return sqlite.run(connection, work(), clock.micros)
+    if database.dialect == "postgres" and _is_asyncpg(connection):
+        from rota.db import postgres  # noqa: PLC0415 (asyncpg is an extra)
+
+        return await postgres.run(connection, work(), None)
+    allowed = {"sqlite": "use a sqlite3.Connection to the store's file", "postgres": "use an asyncpg connection"}
+    raise Invalid("connection", connection, allowed[database.dialect], "does not go with the store")
+
+
+def _is_asyncpg(connection: Any) -> bool:
+    """Tell a connection from all else, also from a pool, which would run each statement somewhere else."""
+    return type(connection).__module__.startswith("asyncpg") and hasattr(connection, "is_in_transaction")

@@ -1,0 +1,41 @@
+"""From a store's address to its database."""
+
+from collections.abc import Sequence
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from rota import clock
+from rota.db.database import Database
+from rota.db.sqlite import SqliteDatabase
+from rota.db.statements import Statements
+from rota.errors import Invalid, MissingExtra
+
+_ALLOWED = "use sqlite:///file.db, sqlite:// for memory, or postgresql://user@host/name"
+
+
+def database(url: str, packages: Sequence[str]) -> Database:
+    """Return the database of an address, with the statements of these packages; it is not opened yet."""
+    parts = urlsplit(url)
+    if url.startswith("sqlite://") and not parts.netloc:
+        options = parse_qs(parts.query)
+        unknown = set(options) - {"synchronous"}
+        if unknown or options.get("synchronous", ["normal"])[0] not in ("normal", "full"):
+            raise Invalid("store", url, "the only option is synchronous=full, which also survives a power cut")
+        path = unquote(parts.path)[1:]
+        durable = "synchronous" in options and options["synchronous"][0] == "full"
+        memory = path in ("", ":memory:")
+        return SqliteDatabase(
+            None if memory else path, Statements(packages, "sqlite", None), clock.micros, durable=durable
+        )
+    if parts.scheme in ("postgres", "postgresql"):
+        try:
+            from rota.db.postgres import NOW, PostgresDatabase  # noqa: PLC0415 (asyncpg is an extra)
+        except ModuleNotFoundError:
+            raise MissingExtra("postgres", "a store on PostgreSQL") from None
+        return PostgresDatabase(url, Statements(packages, "postgres", NOW), None)
+    raise Invalid("store", masked(url), _ALLOWED, "is no address of a store")
+
+
+def masked(url: str) -> str:
+    """Return an address without its password."""
+    parts = urlsplit(url)
+    return url.replace(f":{parts.password}@", ":…@") if parts.password else url

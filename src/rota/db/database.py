@@ -1,0 +1,97 @@
+"""The contract of a database, and operations that run on either.
+
+An operation is a generator: it yields a query, is sent the rows, and returns its result. It knows nothing of threads,
+pools or event loops, so the same text runs in SQLite's writer thread, on PostgreSQL, and on a connection that a caller
+brings. One operation is one transaction.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from rota.db.statements import Dialect, Statement, Statements
+
+T = TypeVar("T")
+
+Row = Any
+"""A row, by position or by name."""
+Rows = Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A statement with its values."""
+
+    statement: Statement
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """A statement for many rows of values at once.
+
+    On PostgreSQL every parameter is an array; on SQLite the statement runs for each row. `rows` hold the values in the
+    order of `columns`; `shared` values are the same for all.
+    """
+
+    statement: Statement
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+    shared: Mapping[str, Any]
+
+
+Step = Query | Many
+Operation = Generator[Step, Rows, T]
+Work = Callable[[], Operation[T]]
+"""What makes an operation, so that it can be made again where it has to be tried again."""
+
+
+class Database(ABC):
+    """A place where transactions happen."""
+
+    dialect: Dialect
+    statements: Statements
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Connect."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Finish what was asked for, then disconnect."""
+
+    @abstractmethod
+    async def write(self, work: Work[T], *, first: bool = False, single: bool = False) -> T:
+        """Run an operation as one transaction; once this returns it is durable.
+
+        `first` goes before what waits. `single` promises that it is one statement, which needs no transaction.
+        """
+
+    @abstractmethod
+    async def read(self, work: Work[T]) -> T:
+        """Run an operation that only reads."""
+
+    @abstractmethod
+    def write_from_thread(self, work: Work[T]) -> T:
+        """Run an operation from a thread that is not the event loop's, in the way of nobody there."""
+
+    @abstractmethod
+    async def notify(self, topic: str) -> None:
+        """Tell every process that something of this topic changed. It may get lost: who listens also looks."""
+
+    @abstractmethod
+    def listen(self, heard: Callable[[str | None], None]) -> None:
+        """Call this in the event loop with each topic that changed; None means that any may have."""
+
+    @abstractmethod
+    def unlisten(self, heard: Callable[[str | None], None]) -> None:
+        """Call this no more."""
+
+    def query(self, name: str, /, **values: Any) -> Query:
+        """Return a named statement with its values."""
+        return Query(self.statements[name], values)
+
+    def many(self, name: str, columns: tuple[str, ...], rows: Sequence[Sequence[Any]], /, **shared: Any) -> Many:
+        """Return a named statement for many rows."""
+        return Many(self.statements[name], columns, rows, shared)

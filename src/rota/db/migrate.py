@@ -1,0 +1,71 @@
+"""Migrations: forward only, numbered, one at a time under a lock."""
+
+from collections.abc import Iterator
+
+from rota.db.database import Database, Operation, Query
+from rota.db.statements import Statement, Statements
+from rota.errors import SchemaTooNew
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS rota_migrations (
+  owner TEXT NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, applied_at BIGINT NOT NULL,
+  PRIMARY KEY (owner, number)
+)
+"""
+
+
+class Migrations:
+    """What one owner's tables went through: Rota's own, or an application's."""
+
+    def __init__(self, owner: str, package: str, database: Database) -> None:
+        self._owner = owner
+        self._database = database
+        self._blocks = Statements([package], database.dialect, None)
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest migration that this code knows."""
+        return max((_number(name) for name in self._blocks.names()), default=0)
+
+    async def apply(self) -> list[str]:
+        """Bring the store up to date, and return what was applied. Whoever comes second has nothing to do."""
+        return await self._database.write(self._apply)
+
+    async def check(self) -> list[str]:
+        """Return what is not applied yet; refuse a store that a newer Rota has changed."""
+        return await self._database.write(self._check)
+
+    def _apply(self) -> Operation[list[str]]:
+        missing = yield from self._check()
+        for name in missing:
+            for text in _statements(self._blocks[name].text):
+                yield Query(Statement(name, text, ()), {})
+            yield self._own(
+                "INSERT INTO rota_migrations (owner, number, name, applied_at) VALUES (:owner, :number, :name, :now)",
+                owner=self._owner,
+                number=_number(name),
+                name=name,
+            )
+        return missing
+
+    def _check(self) -> Operation[list[str]]:
+        if self._database.dialect == "postgres":
+            yield self._own("SELECT pg_advisory_xact_lock(7301, 1)")
+        yield self._own(_TABLE)
+        rows = yield self._own("SELECT number FROM rota_migrations WHERE owner = :owner", owner=self._owner)
+        applied = {row[0] for row in rows}
+        if applied and max(applied) > self.newest:
+            raise SchemaTooNew(self._owner, max(applied), self.newest)
+        return [name for name in self._blocks.names() if _number(name) not in applied]
+
+    def _own(self, text: str, **values: object) -> Query:
+        return Query(self._database.statements.write("migrations", text), values)
+
+
+def _number(name: str) -> int:
+    return int(name.partition("_")[0])
+
+
+def _statements(text: str) -> Iterator[str]:
+    """Yield the statements of a block; each ends with a semicolon at the end of a line."""
+    yield from (part.strip() for part in text.split(";\n") if part.strip(" ;\n"))

@@ -1,0 +1,229 @@
+"""PostgreSQL through asyncpg: prepared statements, arrays for many rows, LISTEN and NOTIFY.
+
+A connection that is lost is an error to whoever used it; the pool makes new ones. The lease renewals have a thread, an
+event loop and a connection of their own, so nothing that happens in the application's event loop can hold them up.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import CancelledError
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar, cast
+
+import asyncpg
+
+from rota.db.database import Database, Many, Operation, Rows, Step, Work
+from rota.db.statements import Dialect, Statements
+from rota.errors import StoreUnavailable
+
+T = TypeVar("T")
+
+NOW = "(extract(epoch FROM now()) * 1000000)::bigint"
+"""The database's clock, in microseconds: the start of the transaction, so that one operation has one now."""
+
+_CHANNEL = "rota"
+_TRIES = 5
+"""How often an operation is made again when PostgreSQL gave it up for the sake of another."""
+_CONNECT_SECONDS = 10.0
+_COMMAND_SECONDS = 30.0
+_AGAIN_SECONDS = 1.0
+"""How long to wait before listening again after the connection was lost."""
+
+
+class PostgresDatabase(Database):
+    """A PostgreSQL database."""
+
+    dialect: Dialect = "postgres"
+
+    def __init__(
+        self, url: str, statements: Statements, now: Callable[[], int] | None, *, connections: int = 10
+    ) -> None:
+        self.statements = statements
+        self._url = url
+        self._now = now
+        self._connections = connections
+        self._pool: asyncpg.Pool[Any] | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self._listeners: list[Callable[[str | None], None]] = []
+        self._aside: _Aside | None = None
+
+    async def open(self) -> None:
+        """Connect."""
+        async with _translated():
+            self._pool = await asyncpg.create_pool(
+                self._url,
+                min_size=1,
+                max_size=self._connections,
+                timeout=_CONNECT_SECONDS,
+                command_timeout=_COMMAND_SECONDS,
+                statement_cache_size=512,
+                max_cacheable_statement_size=0,
+                server_settings={"application_name": "rota", "jit": "off"},
+            )
+        self._listening = asyncio.get_running_loop().create_task(self._listen())
+
+    async def close(self) -> None:
+        """Disconnect."""
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait([self._listening])
+        if self._aside is not None:
+            await asyncio.to_thread(self._aside.stop)
+        if self._pool is not None:
+            try:
+                await asyncio.wait_for(self._pool.close(), _CONNECT_SECONDS)
+            except (TimeoutError, OSError, asyncpg.PostgresError):
+                self._pool.terminate()
+        self._pool = self._listening = self._aside = None
+
+    async def write(self, work: Work[T], *, first: bool = False, single: bool = False) -> T:  # noqa: ARG002 (nobody waits in line here)
+        """Run an operation as one transaction."""
+        for attempt in range(1, _TRIES + 1):
+            try:
+                async with self._connection() as connection:
+                    if single:
+                        return await run(connection, work(), self._now)
+                    async with connection.transaction():
+                        return await run(connection, work(), self._now)
+            except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
+                if attempt == _TRIES:
+                    raise StoreUnavailable(f"PostgreSQL cannot now: {_said(error)}") from error
+        raise AssertionError
+
+    async def read(self, work: Work[T]) -> T:
+        """Run an operation that only reads."""
+        async with self._connection() as connection:
+            return await run(connection, work(), self._now)
+
+    def write_from_thread(self, work: Work[T]) -> T:
+        """Run an operation on a connection of its own."""
+        if self._pool is None:
+            raise StoreUnavailable("the store is not open")
+        if self._aside is None:
+            self._aside = _Aside(self._url, self._now)
+        return self._aside.run(work)
+
+    async def notify(self, topic: str) -> None:
+        """Tell every process. Not inside a transaction: NOTIFY makes commits wait for each other."""
+        with suppress(StoreUnavailable):
+            async with self._connection() as connection:
+                await connection.execute("SELECT pg_notify($1, $2)", _CHANNEL, topic)
+
+    def listen(self, heard: Callable[[str | None], None]) -> None:
+        """Call this in the event loop with each topic that changed."""
+        self._listeners.append(heard)
+
+    def unlisten(self, heard: Callable[[str | None], None]) -> None:
+        """Call this no more."""
+        self._listeners.remove(heard)
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Any]:
+        if self._pool is None:
+            raise StoreUnavailable("the store is not open")
+        async with _translated(), self._pool.acquire(timeout=_CONNECT_SECONDS) as connection:
+            yield connection
+
+    async def _listen(self) -> None:
+        def heard(_connection: object, _pid: object, _channel: object, topic: object) -> None:
+            for listener in tuple(self._listeners):
+                listener(cast("str", topic))
+
+        while True:
+            with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                connection = await asyncpg.connect(self._url, timeout=_CONNECT_SECONDS)
+                try:
+                    lost = asyncio.Event()
+                    connection.add_termination_listener(lambda _, lost=lost: lost.set())
+                    await connection.add_listener(_CHANNEL, heard)
+                    for listener in self._listeners:  # whatever was said meanwhile was missed
+                        listener(None)
+                    await lost.wait()
+                finally:
+                    connection.terminate()
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+
+class _Aside:
+    """A thread with an event loop and a connection, for what must not wait for the application's event loop."""
+
+    def __init__(self, url: str, now: Callable[[], int] | None) -> None:
+        self._url = url
+        self._now = now
+        self._loop = asyncio.new_event_loop()
+        self._connection: Any = None
+        self._thread = threading.Thread(target=self._loop.run_forever, name="rota-aside", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Work[T]) -> T:
+        try:
+            asked = asyncio.run_coroutine_threadsafe(self._run(work), self._loop)
+            return asked.result(_COMMAND_SECONDS + _CONNECT_SECONDS)
+        except (TimeoutError, CancelledError) as error:
+            raise StoreUnavailable("PostgreSQL does not answer, or the store is closing") from error
+
+    def stop(self) -> None:
+        """End, also what is under way: whoever waits for it hears that the store is away."""
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _stop(self) -> None:
+        under_way = asyncio.all_tasks() - {asyncio.current_task()}
+        for each in under_way:
+            each.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        if self._connection is not None:
+            self._connection.terminate()
+
+    async def _run(self, work: Work[T]) -> T:
+        async with _translated():
+            if self._connection is None or self._connection.is_closed():
+                self._connection = await asyncpg.connect(
+                    self._url, timeout=_CONNECT_SECONDS, command_timeout=_CONNECT_SECONDS
+                )
+            async with self._connection.transaction():
+                return await run(self._connection, work(), self._now)
+
+
+async def run(connection: Any, operation: Operation[T], now: Callable[[], int] | None) -> T:
+    """Run an operation on a connection, inside the transaction that is open there."""
+    try:
+        step = next(operation)
+        while True:
+            step = operation.send(await _rows(connection, step, now))
+    except StopIteration as stop:
+        return cast("T", stop.value)
+
+
+async def _rows(connection: Any, step: Step, now: Callable[[], int] | None) -> Rows:
+    given = dict(step.shared if isinstance(step, Many) else step.values)
+    if isinstance(step, Many):
+        columns = list(zip(*step.rows, strict=True)) or [()] * len(step.columns)
+        given |= dict(zip(step.columns, columns, strict=True))
+    if now is not None and "now" in step.statement.parameters and "now" not in given:
+        given["now"] = now()
+    return cast(
+        "Rows", await connection.fetch(step.statement.text, *(given[name] for name in step.statement.parameters))
+    )
+
+
+@asynccontextmanager
+async def _translated() -> AsyncIterator[None]:
+    """Turn what PostgreSQL says about itself into an error of Rota's, without the address and its password."""
+    try:
+        yield
+    except (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError) as error:
+        raise StoreUnavailable(f"PostgreSQL does not answer: {_said(error)}") from error
+    except (asyncpg.CannotConnectNowError, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError) as error:
+        raise StoreUnavailable(f"PostgreSQL is not ready: {_said(error)}") from error
+    except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
+        raise StoreUnavailable(f"PostgreSQL refuses: {_said(error)}") from error
+    except (asyncpg.TooManyConnectionsError, asyncpg.DiskFullError, asyncpg.QueryCanceledError) as error:
+        raise StoreUnavailable(f"PostgreSQL cannot now: {_said(error)}") from error
+
+
+def _said(error: BaseException) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

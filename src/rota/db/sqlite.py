@@ -1,0 +1,308 @@
+"""SQLite: one writer thread that commits together what waits, readers beside it.
+
+WAL, `BEGIN IMMEDIATE`, a savepoint an operation. Several processes may share the file; each notices the others' writes
+by `PRAGMA data_version`. "Memory" means a temporary file, so that every connection sees the same.
+"""
+
+import asyncio
+import os
+import sqlite3
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from rota.db.database import Database, Many, Operation, Rows, Step, Work
+from rota.db.statements import Dialect, Statements
+from rota.errors import StoreUnavailable
+
+T = TypeVar("T")
+
+_BUSY_SECONDS = 30.0
+"""How long to wait for another process's transaction before the store counts as away."""
+_MOST_TOGETHER = 256
+"""How many operations one commit takes along."""
+_LOOK_SECONDS = 0.04
+"""How often to look for other processes' writes; a look costs a few microseconds."""
+_READERS = 2
+
+
+class SqliteDatabase(Database):
+    """A SQLite file."""
+
+    dialect: Dialect = "sqlite"
+
+    def __init__(
+        self, path: str | None, statements: Statements, now: Callable[[], int], *, durable: bool = False
+    ) -> None:
+        self.statements = statements
+        self._path = path
+        self._now = now
+        self._durable = durable
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._writer: _Writer | None = None
+        self._readers: ThreadPoolExecutor | None = None
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._looking: asyncio.Task[None] | None = None
+        self._listeners: list[Callable[[str | None], None]] = []
+
+    async def open(self) -> None:
+        """Open the file. One that is not there is made, for its owner alone."""
+        if self._path is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="rota-", ignore_cleanup_errors=True)
+        self._file = self._path or str(Path(cast("tempfile.TemporaryDirectory[str]", self._temporary).name) / "rota.db")
+        try:
+            os.close(os.open(self._file, os.O_RDWR | os.O_CREAT, 0o600))
+            self._writer = _Writer(self._connect(), self._now)
+            looker = self._connect()
+        except (OSError, sqlite3.Error) as error:
+            raise StoreUnavailable(f"the SQLite file {self._file} cannot be opened: {error}") from error
+        self._readers = ThreadPoolExecutor(_READERS, "rota-reader")
+        self._looking = asyncio.get_running_loop().create_task(self._look(looker))
+
+    async def close(self) -> None:
+        """Finish what was asked for, then close the file."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait([self._looking])
+        if self._writer is not None:
+            await asyncio.to_thread(self._writer.stop)
+        if self._readers is not None:
+            self._readers.shutdown(wait=True)
+        for connection in self._connections:
+            connection.close()
+        self._connections.clear()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+        self._writer = self._readers = self._looking = self._temporary = None
+
+    async def write(self, work: Work[T], *, first: bool = False, single: bool = False) -> T:  # noqa: ARG002 (all commit together)
+        """Run an operation in the writer thread, committed together with what else waits."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._submit(_Job(work, future, loop), first=first)
+        return await future
+
+    def write_from_thread(self, work: Work[T]) -> T:
+        """Run an operation before all that waits."""
+        future: Future[T] = Future()
+        self._submit(_Job(work, future), first=True)
+        return future.result()
+
+    def has(self, connection: object) -> bool:
+        """Tell whether this is a connection to the same file."""
+        if self._writer is None or not isinstance(connection, sqlite3.Connection):
+            return False
+        cursor = connection.cursor()
+        cursor.row_factory = None  # the connection's rows may be of a kind of their own
+        files = [row[2] for row in cursor.execute("PRAGMA database_list") if row[1] == "main"]
+        return bool(files[0]) and Path(files[0]).samefile(self._file)
+
+    def _submit(self, job: "_Job", *, first: bool) -> None:
+        if self._writer is None:
+            raise StoreUnavailable("the store is not open")
+        self._writer.submit(job, first=first)
+
+    async def read(self, work: Work[T]) -> T:
+        """Run an operation beside the writer."""
+        if self._readers is None:
+            raise StoreUnavailable("the store is not open")
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
+
+    async def notify(self, topic: str) -> None:
+        """Tell this process; the others see that the file changed."""
+        for heard in tuple(self._listeners):
+            heard(topic)
+
+    def listen(self, heard: Callable[[str | None], None]) -> None:
+        """Call this in the event loop when something changed."""
+        self._listeners.append(heard)
+
+    def unlisten(self, heard: Callable[[str | None], None]) -> None:
+        """Call this no more."""
+        self._listeners.remove(heard)
+
+    async def _look(self, connection: sqlite3.Connection) -> None:
+        seen = _data_version(connection)
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            try:
+                found = _data_version(connection)
+            except sqlite3.Error:  # the disk, say: whoever reads or writes hears of it
+                continue
+            if found != seen:
+                seen = found
+                for heard in tuple(self._listeners):
+                    heard(None)
+
+    def _read(self, work: Work[T]) -> T:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._connect()
+        with _translated():
+            connection.execute("BEGIN")
+            try:
+                return run(connection, work(), self._now)
+            finally:
+                connection.execute("ROLLBACK")
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=512
+        )
+        self._connections.append(connection)
+        for pragma in (
+            "journal_mode = WAL",
+            f"synchronous = {'FULL' if self._durable else 'NORMAL'}",
+            "foreign_keys = ON",
+            "temp_store = MEMORY",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Job:
+    """An operation that waits to be written, and who waits for it: an event loop's future, or a thread's."""
+
+    work: Work[Any]
+    future: "asyncio.Future[Any] | Future[Any]"
+    loop: asyncio.AbstractEventLoop | None = None
+
+
+Ended = list[tuple[_Job, Any, BaseException | None]]
+
+
+class _Writer:
+    """The one thread that writes."""
+
+    def __init__(self, connection: sqlite3.Connection, now: Callable[[], int]) -> None:
+        self._connection = connection
+        self._now = now
+        self._waiting: deque[_Job] = deque()
+        self._wanted = threading.Event()
+        self._stopping = False
+        self._door = threading.Lock()
+        """Nobody comes in while it closes: what is let in is done."""
+        self._thread = threading.Thread(target=self._work, name="rota-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: _Job, *, first: bool) -> None:
+        with self._door:
+            if self._stopping:
+                raise StoreUnavailable("the store is closing")
+            (self._waiting.appendleft if first else self._waiting.append)(job)
+        self._wanted.set()
+
+    def stop(self) -> None:
+        with self._door:
+            self._stopping = True
+        self._wanted.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            self._wanted.wait()
+            self._wanted.clear()
+            stopping = self._stopping  # before the last look: what was let in before is done
+            while self._waiting:
+                self._commit([self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_TOGETHER))])
+            if stopping:
+                return
+
+    def _commit(self, jobs: list[_Job]) -> None:
+        """Run the operations in one transaction. One that fails undoes only itself."""
+        try:
+            with _translated():
+                self._connection.execute("BEGIN IMMEDIATE")
+                ended: Ended = [(job, *self._attempt(job, alone=len(jobs) == 1)) for job in jobs]
+                self._connection.execute("COMMIT")
+        except BaseException as error:  # noqa: BLE001 (whatever it was, everyone who waits must hear of it)
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            ended = [(job, None, error) for job in jobs]
+        for loop in {job.loop for job in jobs}:
+            mine = [each for each in ended if each[0].loop is loop]
+            if loop is None:
+                _resolve(mine)
+            elif not loop.is_closed():
+                loop.call_soon_threadsafe(_resolve, mine)  # one wake-up for the whole commit
+
+    def _attempt(self, job: _Job, *, alone: bool) -> tuple[Any, BaseException | None]:
+        if alone:  # the transaction itself is the savepoint
+            return run(self._connection, job.work(), self._now), None
+        self._connection.execute("SAVEPOINT one")
+        try:
+            result = run(self._connection, job.work(), self._now)
+        except Exception as error:
+            if _concerns_everyone(error):
+                raise
+            self._connection.execute("ROLLBACK TO one")
+            self._connection.execute("RELEASE one")
+            return None, error
+        self._connection.execute("RELEASE one")
+        return result, None
+
+
+def _resolve(ended: Ended) -> None:
+    for job, result, error in ended:
+        if job.future.cancelled():
+            continue
+        if error is None:
+            job.future.set_result(result)
+        else:
+            job.future.set_exception(error)
+
+
+def run(connection: sqlite3.Connection, operation: Operation[T], now: Callable[[], int]) -> T:
+    """Run an operation on a connection, inside the transaction that is open there."""
+    try:
+        step = next(operation)
+        while True:
+            step = operation.send(_rows(connection, step, now))
+    except StopIteration as stop:
+        return cast("T", stop.value)
+
+
+def _rows(connection: sqlite3.Connection, step: Step, now: Callable[[], int]) -> Rows:
+    text, names = step.statement.text, step.statement.parameters
+    given = dict(step.shared if isinstance(step, Many) else step.values)
+    if "now" in names and "now" not in given:
+        given["now"] = now()
+    cursor = connection.cursor()
+    cursor.row_factory = sqlite3.Row  # the connection may be somebody else's, with rows of its own
+    if not isinstance(step, Many):
+        return cursor.execute(text, [given[name] for name in names]).fetchall()
+    places = [step.columns.index(name) if name in step.columns else -1 for name in names]
+    fixed = [None if place >= 0 else given[name] for name, place in zip(names, places, strict=True)]
+    bound = ([row[p] if p >= 0 else f for p, f in zip(places, fixed, strict=True)] for row in step.rows)
+    if "RETURNING" in text:
+        return [found for values in bound for found in cursor.execute(text, values).fetchall()]
+    cursor.executemany(text, bound)
+    return ()
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Turn what SQLite says about the file into an error of Rota's."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if not _concerns_everyone(error):
+            raise
+        raise StoreUnavailable(f"SQLite: {error}") from error
+
+
+def _concerns_everyone(error: Exception) -> bool:
+    """Tell a full disk or a lock from a mistake in one statement."""
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode != sqlite3.SQLITE_ERROR
+
+
+def _data_version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA data_version").fetchone()[0])

@@ -1,0 +1,46 @@
+"""What is wrong, and what to do about it."""
+
+from dataclasses import dataclass
+
+from rota.app import Rota
+from rota.times.durations import duration_words
+
+_LATE = 60_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    ok: bool
+    what: str
+    advice: str = ""
+
+    def line(self) -> str:
+        """Say it, and what to do about it."""
+        return f"{self.what}: {self.advice}" if self.advice else self.what
+
+
+async def examine(app: Rota) -> list[Finding]:
+    """Look at the store, its workers and its queues."""
+    found = [Finding(ok=True, what="the store answers, and its tables are up to date")]
+    workers = await app.workers()
+    alive = [each for each in workers if each.left > 0]
+    for each in workers:
+        if each.left <= 0:
+            what = f"worker {each.id} has been silent for {duration_words(-each.left)}"
+            found.append(Finding(ok=False, what=what, advice="is it still there?"))
+    worked = {queue for each in alive for queue in each.queues}
+    for queue in await app.queues():
+        if queue.state == "ready" and queue.queue not in worked:
+            what = f"{queue.number} runs of queue {queue.queue} wait for a worker"
+            found.append(
+                Finding(ok=False, what=what, advice=f"start one: rota worker MODULE:APP --queue {queue.queue}")
+            )
+        elif queue.state == "ready" and queue.oldest > _LATE:
+            late = duration_words(queue.oldest)
+            what = f"queue {queue.queue} is behind: {queue.number} runs are ready, the oldest for {late}"
+            found.append(Finding(ok=False, what=what, advice="add workers or slots"))
+    if len(found) == 1:
+        found.append(Finding(ok=True, what=f"{len(alive)} workers are alive, and no queue is behind"))
+    return found

@@ -1,0 +1,1 @@
+"""The engine: one loop a file, each with `run_once()`."""

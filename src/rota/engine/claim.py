@@ -1,0 +1,74 @@
+"""Claiming: take ready runs for the slots that are free, and some ahead of them while tasks are short."""
+
+from collections.abc import Callable
+
+from rota import clock
+from rota.db.database import Database
+from rota.store.runs import Claimed, RunStore
+
+_AHEAD_SECONDS = 0.2
+"""How much work to hold beside what runs: enough to be busy during a claim; more would keep it from other workers."""
+_MOST_AHEAD = 500
+_QUARANTINE = 2
+"""A run that was lost this often is taken alone: it may be what kills its workers."""
+_LOST_SECONDS = 0.5
+"""How often to look for runs that were lost: they are few."""
+
+
+class Claimer:
+    """Takes runs for one worker."""
+
+    def __init__(
+        self, database: Database, runs: RunStore, worker: Callable[[], str], queues: tuple[str, ...], slots: int
+    ) -> None:
+        self._slots = slots
+        self._db = database
+        self._runs = runs
+        self._worker = worker
+        self._queues = queues
+        self._turn = 0
+        self._usual = 1.0
+        self._looked_for_lost = 0.0
+
+    def learn(self, seconds: float) -> None:
+        """Learn how long runs take here."""
+        self._usual += (seconds - self._usual) * 0.1
+
+    async def run_once(self, free: int, held: int, *, quarantine: bool) -> list[Claimed]:
+        """Take runs, queue by queue, each time from another one on.
+
+        For free slots anything; ahead of them only what was never lost, so that poison drags nobody along; and what was
+        lost twice only where nothing else of the kind runs. Now and then what was lost comes first, however
+        much is ready.
+        """
+        worth = self._slots * _AHEAD_SECONDS / max(self._usual, 1e-6)
+        ahead = max(0, min(_MOST_AHEAD, int(worth)) - held)
+        self._turn += 1
+        found = await self._lost(free, quarantine=quarantine)
+        for number in range(len(self._queues)):
+            queue = self._queues[(self._turn + number) % len(self._queues)]
+            if free + ahead > len(found):
+                found += await self._claim(queue, free + ahead - len(found), 0, 0)
+        return found
+
+    async def _lost(self, free: int, *, quarantine: bool) -> list[Claimed]:
+        """Take runs that were lost, for free slots alone."""
+        now = clock.monotonic()
+        found: list[Claimed] = []
+        if not free or now - self._looked_for_lost <= _LOST_SECONDS:
+            return found
+        self._looked_for_lost = now
+        for queue in self._queues:
+            if free > len(found):
+                found += await self._claim(queue, free - len(found), 1, _QUARANTINE - 1)
+            if free > len(found) and quarantine:
+                taken = await self._claim(queue, 1, _QUARANTINE, 1_000_000)
+                found += taken
+                quarantine = not taken
+        return found
+
+    async def _claim(self, queue: str, most: int, lost_least: int, lost_most: int) -> list[Claimed]:
+        worker = self._worker()
+        return await self._db.write(
+            lambda: self._runs.claim(worker, queue, most, lost_least=lost_least, lost_most=lost_most), single=True
+        )

@@ -1,0 +1,70 @@
+"""How an attempt ends, decided from what its task did. Pure."""
+
+import traceback
+from dataclasses import replace
+
+from rota.control import Cancel, RetryLater, Snooze
+from rota.errors import TaskFailed
+from rota.model import RunError
+from rota.store.runs import Claimed, Settled
+from rota.times.backoff import Retry
+
+_MOST_TEXT = 10_000
+_UNKNOWN_TRIES = 10
+_UNKNOWN_RETRY = Retry(attempts=_UNKNOWN_TRIES, first="5s", factor=2, cap="5m")
+"""A deploy may bring a task that is not known yet: it is waited for, not for ever."""
+
+
+def returned(run: Claimed, result: str) -> Settled:
+    """The task returned."""
+    return Settled(run.id, run.attempt, "succeeded", result)
+
+
+def raised(run: Claimed, error: BaseException, retry: Retry) -> Settled:
+    """The task raised."""
+    if isinstance(error, Cancel):
+        return Settled(run.id, run.attempt, "cancelled", error=RunError("Cancel", str(error)))
+    if isinstance(error, Snooze):
+        return Settled(run.id, run.attempt, "snoozed", delay=error.delay)
+    described = described_error(error)
+    delay = retry.delay(run.failures + 1, str(run.id))
+    if delay is None:
+        return Settled(run.id, run.attempt, "failed", error=described)
+    chosen = error.delay if isinstance(error, RetryLater) else delay
+    return Settled(run.id, run.attempt, "retry", error=described, delay=chosen)
+
+
+def unknown(run: Claimed) -> Settled:
+    """No task of that name is known here."""
+    error = RunError("UnknownTask", f"no task named {run.task} is known to the worker")
+    delay = _UNKNOWN_RETRY.delay(run.failures + 1, str(run.id))
+    return Settled(run.id, run.attempt, "failed" if delay is None else "retry", error=error, delay=delay)
+
+
+def undone(run: Claimed, ended: Settled, retry: Retry) -> Settled:
+    """The task completed its run by itself. Where that was rolled back, the attempt failed, whatever came of it."""
+    if ended.outcome == "succeeded":
+        ended = raised(run, TaskFailed("RolledBack", "its own transaction did not commit"), retry)
+    return replace(ended, completed=True)
+
+
+def refused(run: Claimed, error: Exception) -> Settled:
+    """The arguments or the result cannot be read or written: trying again would not help."""
+    return Settled(run.id, run.attempt, "failed", error=described_error(error))
+
+
+def cancelled(run: Claimed, why: str) -> Settled:
+    """Somebody wanted it to end."""
+    return Settled(run.id, run.attempt, "cancelled", error=RunError("Cancelled", why))
+
+
+def described_error(error: BaseException) -> RunError:
+    """Describe an error for the store, bounded in size."""
+    if isinstance(error, TaskFailed):  # it happened in another process, which described it
+        return RunError(error.kind, error.message[:_MOST_TEXT], error.trace[-_MOST_TEXT:])
+    trace = "".join(traceback.format_exception(error))
+    return RunError(type(error).__qualname__, str(error)[:_MOST_TEXT], trace[-_MOST_TEXT:])
+
+
+class Stopped(Exception):
+    """The attempt was told to end, and why."""

@@ -1,0 +1,69 @@
+"""Settling: attempts that ended are written together, as many as came while the last write was under way."""
+
+import asyncio
+from collections.abc import Callable
+
+from rota.db.database import Database
+from rota.engine.bell import Bell
+from rota.errors import StoreUnavailable
+from rota.store.runs import RunStore, Settled
+
+_MOST = 1_000
+_AGAIN_SECONDS = 1.0
+
+
+class Settler:
+    """Writes how attempts ended."""
+
+    def __init__(
+        self, database: Database, runs: RunStore, worker: Callable[[], str], waiting: Callable[[], None]
+    ) -> None:
+        self._db = database
+        self._runs = runs
+        self._worker = worker
+        self._waiting = waiting
+        self._ended: list[Settled] = []
+        self._bell = Bell()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.fenced = 0
+        """How many attempts ended that were not this worker's any more."""
+
+    def add(self, ended: Settled) -> None:
+        """Hand over an attempt that ended."""
+        self._ended.append(ended)
+        self._idle.clear()
+        self._bell.ring()
+
+    async def run_once(self) -> int:
+        """Write what has ended; returns how many attempts."""
+        batch, self._ended = self._ended[:_MOST], self._ended[_MOST:]
+        if not batch:
+            return 0
+        worker = self._worker()
+        try:
+            plain = all(each.outcome == "succeeded" and each.attempt == 1 for each in batch)
+            held = await self._db.write(lambda: self._runs.settle(worker, batch), single=plain)
+        except BaseException:
+            self._ended = batch + self._ended  # fencing makes it harmless to write what may have been written
+            raise
+        self.fenced += sum(each.run not in held and not each.completed for each in batch)
+        if not self._ended:
+            self._idle.set()
+        if any(each.delay is not None for each in batch):
+            self._waiting()
+        return len(batch)
+
+    async def run(self) -> None:
+        """Write for ever. While the store is away, what ended is kept."""
+        while True:
+            await self._bell.wait(None)
+            while self._ended:
+                try:
+                    await self.run_once()
+                except StoreUnavailable:
+                    await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def settled(self) -> None:
+        """Wait until all that ended is written."""
+        await self._idle.wait()

@@ -1,0 +1,271 @@
+"""A worker: claims runs, executes them in its slots, settles them, and keeps its lease."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import socket
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from rota import clock
+from rota.context import CurrentRun
+from rota.db.database import Database
+from rota.engine import outcome
+from rota.engine.admit import Admitter
+from rota.engine.bell import Bell
+from rota.engine.claim import Claimer
+from rota.engine.execute import Executor
+from rota.engine.renew import Renewer
+from rota.engine.settle import Settler
+from rota.engine.sweep import Sweeper
+from rota.errors import InvalidData, StoreUnavailable
+from rota.model import RunError
+from rota.store.runs import Claimed, RunStore
+from rota.store.workers import NewWorker, Renewal, WorkerStore
+from rota.tasks import Registry, Task
+from rota.times.moments import moment
+
+_log = logging.getLogger("rota.worker")
+
+_POLL_SECONDS = 1.0
+"""How long an idle worker sleeps at most: knocks may get lost."""
+_AGAIN_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """How a worker works."""
+
+    queues: tuple[str, ...] = ("default",)
+    slots: int = 10
+    lease: float = 30.0
+    grace: float = 30.0
+    most_stuck: int = 10
+
+
+class Worker:
+    """Works the queues until it is stopped."""
+
+    def __init__(self, database: Database, tasks: Registry, settings: WorkerSettings, complete: "CompleteOn") -> None:
+        self._db = database
+        self._tasks = tasks
+        self._settings = settings
+        self._complete = complete
+        self.runs = RunStore(database)
+        self.workers = WorkerStore(database, self.runs)
+        self.id = ""
+        self._held: deque[Claimed] = deque()
+        self._running: dict[tuple[int, int], asyncio.Task[None]] = {}
+        self._quarantined: set[int] = set()
+        self._bell = Bell()
+        self._stopping = False
+        self._forced = False
+        self._spawned: set[asyncio.Task[None]] = set()
+        self._claimer = Claimer(database, self.runs, lambda: self.id, settings.queues, settings.slots)
+        self._executor = Executor(tasks, self._context, settings.slots, settings.most_stuck)
+        self._renewer: Renewer | None = None
+        self.admitter = Admitter(database, self.runs, self.knock)
+        self._settler = Settler(database, self.runs, lambda: self.id, self.admitter.bell.ring)
+        self.sweeper = Sweeper(database, self.workers, self.knock)
+
+    @property
+    def fenced(self) -> int:
+        """How many results came too late: the run was somebody else's by then."""
+        return self._settler.fenced
+
+    def knock(self, _queue: str, _count: int) -> None:
+        """Hear that there are ready runs."""
+        self._bell.ring()
+
+    def heard(self, topic: str | None) -> None:
+        """Hear that something changed in the store."""
+        if topic != "waiting":
+            self._bell.ring()
+        if topic in (None, "waiting"):
+            self.admitter.bell.ring()
+        if topic == "cancel":
+            self._spawn(self._look_for_cancelled())
+
+    async def run(self) -> None:
+        """Work until `stop` is called or this is cancelled; then end in order."""
+        self._loop = asyncio.get_running_loop()
+        self._db.listen(self.heard)
+        await self._enter()
+        loops = [asyncio.create_task(each) for each in (self._settler.run(), self.admitter.run(), self.sweeper.run())]
+        try:
+            await self._work()
+        finally:
+            self._db.unlisten(self.heard)
+            await self._end(loops)
+
+    def stop(self) -> None:
+        """Take no new work; end when what runs has ended or the grace is over. A second time: end at once."""
+        self._forced = self._stopping
+        self._stopping = True
+        self._bell.ring()
+        if self._forced:
+            for each in self._running.values():
+                each.cancel()
+
+    async def _work(self) -> None:
+        while not self._stopping:
+            if self._renewer is not None and not self._renewer.trusted:
+                await self._lost_lease()
+            self._start_held()
+            free = self._settings.slots - len(self._running)
+            try:
+                found = await self._claimer.run_once(free, len(self._held), quarantine=not self._quarantined)
+            except StoreUnavailable as error:
+                _log.warning("the store is away: %s", error)
+                await self._bell.wait(_AGAIN_SECONDS)
+                continue
+            self._held.extend(found)
+            self._start_held()
+            if not found or len(self._running) >= self._settings.slots:
+                await self._bell.wait(_POLL_SECONDS)
+            if self._executor.worn_out:
+                _log.error("too many tasks do not stop when told to; the worker ends so that another takes its place")
+                return
+
+    def _start_held(self) -> None:
+        while self._held and not self._stopping and len(self._running) < self._settings.slots:
+            run = self._held.popleft()
+            self._running[run.id, run.attempt] = self._loop.create_task(self._one(run))
+            if run.lost > 1:
+                self._quarantined.add(run.id)
+
+    async def _one(self, run: Claimed) -> None:
+        began = clock.monotonic()
+        try:
+            self._settler.add(await self._executor.execute(run))
+            self._claimer.learn(clock.monotonic() - began)
+        finally:
+            self._running.pop((run.id, run.attempt), None)
+            self._quarantined.discard(run.id)
+            self._start_held()
+            if not self._held:
+                self._bell.ring()
+
+    def _context(self, run: Claimed, task: Task[..., Any]) -> CurrentRun:
+        return CurrentRun(
+            id=run.id,
+            task=run.task,
+            queue=run.queue,
+            attempt=run.attempt,
+            due=moment(run.due),
+            previous_result=_previous(run, task),
+            previous_error=RunError.read(run.previous_error),
+            log=logging.LoggerAdapter(_log.getChild("run"), {"run": run.id, "task": run.task}),
+            note_progress=lambda share, note: self._note_progress(run, share, note),
+            settle_on=lambda result, connection: self._complete(self.id, run, task.dump_result(result), connection),
+        )
+
+    def _note_progress(self, run: Claimed, share: float, note: str) -> None:
+        async def write() -> None:
+            with contextlib.suppress(StoreUnavailable):
+                await self._db.write(lambda: self.runs.progress(self.id, run.id, run.attempt, share, note))
+
+        self._loop.call_soon_threadsafe(lambda: self._spawn(write()))
+
+    async def _enter(self) -> None:
+        """Say that this worker is there, under a name that nobody had before."""
+        name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        new = NewWorker(name, socket.gethostname(), os.getpid(), self._settings.queues, self._settings.slots)
+        await self._db.write(lambda: self.workers.enter(new, int(self._settings.lease * 1_000_000)))
+        self.id = name
+        self._renewer = Renewer(self._db, self.workers, name, self._settings.lease, self._renewed)
+        self._renewer.start()
+
+    def _renewed(self, renewal: Renewal) -> None:
+        """Hear, in the renewer's thread, what the store said."""
+        with contextlib.suppress(RuntimeError):  # the event loop is closed: the worker has ended
+            self._loop.call_soon_threadsafe(self._take_in, renewal)
+
+    def _take_in(self, renewal: Renewal) -> None:
+        if not renewal.held:
+            for each in self._running.values():
+                each.cancel()
+            self._bell.ring()  # the lease is not trusted any more: `_work` comes back under another name
+        if renewal.draining and not self._stopping:
+            self.stop()
+        for run, _, why in renewal.cancel:
+            self._cancel(run, why)
+
+    def _cancel(self, run: int, why: str) -> None:
+        """Stop a run, or never begin it where it is held ahead."""
+        ahead = next((each for each in self._held if each.id == run), None)
+        if ahead is None:
+            self._executor.stop(run, why)
+        else:
+            self._held.remove(ahead)
+            self._settler.add(outcome.cancelled(ahead, why))
+
+    async def _look_for_cancelled(self) -> None:
+        with contextlib.suppress(StoreUnavailable):
+            for run, _, why in await self._db.read(lambda: self.runs.to_cancel(self.id)):
+                self._cancel(run, why)
+
+    async def _lost_lease(self) -> None:
+        """Somebody else may have this worker's runs by now: stop them, and come back under another name."""
+        if self._renewer is None:
+            return
+        self._renewer.stop()
+        self._renewer = None
+        _log.warning("the lease of %s was lost; its runs are stopped", self.id)
+        self._held.clear()
+        running = list(self._running.values())
+        for each in running:
+            each.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        while self._renewer is None and not self._stopping:
+            try:
+                await self._enter()
+            except StoreUnavailable:
+                await self._bell.wait(_AGAIN_SECONDS)
+
+    async def _end(self, loops: list["asyncio.Task[None]"]) -> None:
+        """Give back what was not begun, wait for what runs, then give that back too."""
+        with contextlib.suppress(StoreUnavailable):
+            if self._held:
+                held = [(run.id, run.attempt) for run in self._held]
+                self._held.clear()
+                await self._db.write(lambda: self.runs.hand_back(self.id, held))
+        running = list(self._running.values())
+        if running:
+            await asyncio.wait(running, timeout=0 if self._forced else self._settings.grace)
+        for each in self._running.values():
+            each.cancel()
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+        with contextlib.suppress(TimeoutError, StoreUnavailable):
+            async with asyncio.timeout(5):
+                await self._settler.settled()
+                await self._db.write(lambda: self.workers.leave(self.id))
+        if self._renewer is not None:
+            self._renewer.stop()
+        for each in loops:
+            each.cancel()
+        await asyncio.gather(*loops, *self._spawned, return_exceptions=True)
+        await self._executor.close()
+        await self._db.notify("ready")  # what was given back need not wait until somebody looks by himself
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._spawned.add(task)
+        task.add_done_callback(self._spawned.discard)
+
+
+def _previous(run: Claimed, task: Task[..., Any]) -> Any:
+    """Read what an attempt before left behind; None where the task's annotation does not describe it any more."""
+    try:
+        return None if run.previous_result is None else task.load_result(run.previous_result)
+    except InvalidData as error:
+        _log.warning("run %s: the previous result cannot be read: %s", run.id, error)
+        return None
+
+
+CompleteOn = Callable[[str, Claimed, str, Any], Coroutine[Any, Any, None]]
+"""Settles a run as succeeded on somebody's own connection."""

@@ -1,0 +1,108 @@
+"""Frozen records: what the store keeps, as people and the engine see it."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, Literal, TypeVar
+
+from rota.times.moments import Instant, moment
+
+RunState = Literal["waiting", "ready", "running", "succeeded", "failed", "cancelled"]
+Outcome = Literal["succeeded", "failed", "retry", "snoozed", "cancelled", "lost"]
+
+UNDER_WAY: tuple[RunState, ...] = ("waiting", "ready", "running")
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class RunError:
+    """What went wrong in an attempt."""
+
+    kind: str
+    message: str
+    traceback: str | None = None
+
+    def text(self) -> str:
+        """Write it as the store keeps it."""
+        return json.dumps({"kind": self.kind, "message": self.message, "traceback": self.traceback})
+
+    @classmethod
+    def read(cls, text: str | None) -> "RunError | None":
+        """Read what the store keeps."""
+        return None if text is None else cls(**json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One numbered try at a run that was not a success at the first try."""
+
+    number: int
+    outcome: Outcome
+    worker: str | None
+    started_at: datetime
+    finished_at: datetime
+    error: RunError | None
+
+
+@dataclass(frozen=True, slots=True)
+class Run(Generic[R]):
+    """One durable piece of work."""
+
+    id: int
+    task: str
+    queue: str
+    state: RunState
+    priority: int
+    due: datetime
+    args: str
+    unique: str | None
+    limits: tuple[str, ...]
+    attempt: int
+    lost: int
+    worker: str | None
+    cancel: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    result: str | None
+    error: RunError | None
+    progress: tuple[float, str] | None
+    created: bool = False
+    """Whether the call that returned this made the run; False where its unique key had one already."""
+
+    @property
+    def under_way(self) -> bool:
+        """Whether it is waiting, ready or running."""
+        return self.state in UNDER_WAY
+
+    @classmethod
+    def read(cls, row: Any, *, created: bool = False) -> "Run[Any]":
+        """Make the record from the store's row."""
+        progress = json.loads(row["progress"]) if row["progress"] else None
+        return cls(
+            id=row["id"],
+            task=row["task"],
+            queue=row["queue"],
+            state=row["state"],
+            priority=row["priority"],
+            due=moment(row["due"]),
+            args=row["args"],
+            unique=row["unique_key"],
+            limits=tuple(json.loads(row["limits"] or "[]")),
+            attempt=row["attempt"],
+            lost=row["lost"],
+            worker=row["worker"],
+            cancel=row["cancel"],
+            created_at=moment(row["created_at"]),
+            started_at=_moment(row["started_at"]),
+            finished_at=_moment(row["finished_at"]),
+            result=row["result"],
+            error=RunError.read(row["error"]),
+            progress=None if progress is None else (progress[0], progress[1]),
+            created=created,
+        )
+
+
+def _moment(found: Instant | None) -> datetime | None:
+    return None if found is None else moment(found)

@@ -1,0 +1,100 @@
+"""`app.runs`: looking at runs, waiting for them, cancelling them, trying them again."""
+
+import asyncio
+import builtins
+from collections.abc import Callable
+from typing import Any, get_args
+
+from rota import clock
+from rota.db.database import Database
+from rota.errors import Invalid, TimedOut, UnknownRun
+from rota.model import Attempt, Run, RunState
+from rota.store.reads import Reads
+from rota.store.runs import RunStore
+from rota.tasks import Registry
+from rota.times.choices import one_of, whole_number
+from rota.times.durations import duration
+from rota.times.policies import Length
+
+_LOOK_SECONDS = 0.05
+
+
+class Runs:
+    """The runs of a store."""
+
+    def __init__(self, database: Database, store: RunStore, tasks: Registry, knock: Callable[[str], None]) -> None:
+        self._db = database
+        self._store = store
+        self._tasks = tasks
+        self._knock = knock
+        self._reads = Reads(database)
+
+    async def get(self, run: int) -> Run[Any]:
+        """Return a run; raises `UnknownRun` where there is none."""
+        found = await self._db.read(lambda: self._store.get(_number(run)))
+        if found is None:
+            raise UnknownRun(run)
+        return found
+
+    async def list(
+        self,
+        *,
+        state: str | None = None,
+        task: str | None = None,
+        queue: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> "builtins.list[Run[Any]]":
+        """Return runs, newest first; `before` is the last number of the page before."""
+        if state is not None:
+            one_of("state", state, get_args(RunState), Invalid)
+        whole_number("limit", limit, 1, 200, Invalid)
+        return await self._db.read(
+            lambda: self._reads.runs(state=state, task=task, queue=queue, before=before, most=limit)
+        )
+
+    async def attempts(self, run: int) -> "builtins.list[Attempt]":
+        """Return its attempts, oldest first. A success at the first try is in the run itself."""
+        return await self._db.read(lambda: self._store.attempts(run))
+
+    async def result(self, run: int) -> Any:
+        """Return what its task returned, as the task's return annotation says."""
+        found = await self.get(run)
+        return None if found.result is None else self._tasks.get(found.task).load_result(found.result)
+
+    async def wait(self, run: int, *, timeout: Length | None = None) -> Run[Any]:
+        """Wait until a run has ended; raises `TimedOut` after this long."""
+        until = None if timeout is None else clock.monotonic() + duration(timeout, "timeout") / 1_000_000
+        while True:
+            found = await self.get(run)
+            if not found.under_way:
+                return found
+            if until is not None and clock.monotonic() >= until:
+                raise TimedOut(f"run {run} is still {found.state}")
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def cancel(self, run: int, *, note: str = "cancelled") -> RunState:
+        """Cancel a run: at once where it waits, by telling its worker where it runs. Returns its state then."""
+        state = await self._db.write(lambda: self._store.cancel(_number(run), note))
+        if state is None:
+            return (await self.get(run)).state
+        if state == "running":
+            self._knock("cancel")
+        return state
+
+    async def retry(self, run: int) -> Run[Any]:
+        """Make an ended run ready again: the same run, with its history.
+
+        Where another run of its unique key is under way, it stays as it is.
+        """
+        queue = await self._db.write(lambda: self._store.retry(_number(run)))
+        if queue is not None:
+            self._knock("ready")
+        return await self.get(run)
+
+
+def _number(run: int) -> int:
+    """Refuse a number that no store can hold; there is no run under it."""
+    if not 0 < run < 2**63:
+        raise UnknownRun(run)
+    return run

@@ -1,0 +1,1 @@
+"""What the tables went through, one numbered file after another."""

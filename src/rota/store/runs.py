@@ -1,0 +1,240 @@
+"""The verbs of a run's life: enqueue, admit, claim, settle, hand back, cancel, retry."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rota.db.database import Database, Operation, Rows
+from rota.model import Attempt, Outcome, Run, RunError, RunState
+from rota.times.moments import Instant, moment
+
+_INSERTED = ("task", "queue", "priority", "delay", "at", "args", "unique_key", "limits", "gate", "max_lost")
+_SETTLED = ("id", "attempt", "state", "delay", "failed", "result", "error")
+_STATES: dict[Outcome, RunState] = {
+    "succeeded": "succeeded",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "retry": "waiting",
+    "snoozed": "waiting",
+}
+_FORBIDDEN = RunError("Lost", "its worker was lost, and it must not run again").text()
+_TOO_OFTEN = RunError("Lost", "its worker was lost once too often").text()
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run to be stored."""
+
+    task: str
+    args: str
+    queue: str
+    priority: int
+    delay: int = 0
+    at: Instant | None = None
+    unique: str | None = None
+    unique_for: int = 0
+    """How long after its making a run still keeps others of its key away; 0 means while it is under way."""
+    limits: tuple[str, ...] = ()
+    max_lost: int = 3
+
+    def values(self) -> tuple[Any, ...]:
+        """Return the values in the order of the columns."""
+        limits = json.dumps(self.limits) if self.limits else None
+        gate = self.limits[0] if self.limits else None
+        return (
+            self.task,
+            self.queue,
+            self.priority,
+            self.delay,
+            self.at,
+            self.args,
+            self.unique,
+            limits,
+            gate,
+            self.max_lost,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A run that a worker holds, for one attempt."""
+
+    id: int
+    task: str
+    args: str
+    attempt: int
+    failures: int
+    due: Instant
+    priority: int
+    queue: str
+    started_at: Instant
+    limited: bool
+    lost: int
+    previous_result: str | None
+    previous_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How an attempt ended."""
+
+    run: int
+    attempt: int
+    outcome: Outcome
+    result: str | None = None
+    error: RunError | None = None
+    delay: int | None = None
+    """How long until the next attempt, where there is one."""
+    completed: bool = False
+    """Whether the task completed the run by itself: then this holds only where that was rolled back."""
+
+
+class RunStore:
+    """The runs in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def insert(self, new: Sequence[NewRun]) -> Operation[list[int]]:
+        """Store runs without a unique key, and return their ids in the same order."""
+        rows = yield self._db.many("runs.insert", _INSERTED, [each.values() for each in new])
+        if self._db.dialect == "postgres":
+            return [row[0] for row in rows]
+        last: int = (yield self._db.query("runs.last_id"))[0][0]
+        return list(range(last - len(new) + 1, last + 1))
+
+    def insert_one(self, new: NewRun) -> Operation[Run[Any]]:
+        """Store a run without a unique key."""
+        rows = yield self._db.query("runs.insert_one", **dict(zip(_INSERTED, new.values(), strict=True)))
+        return Run.read(rows[0], created=True)
+
+    def insert_unique(self, new: NewRun) -> Operation[Run[Any]]:
+        """Store a run unless its key has one; then return that one."""
+        if self._db.dialect == "postgres":
+            yield self._db.query("runs.lock_key", unique_key=new.unique)
+        twins = yield self._db.query("runs.twin", unique_key=new.unique, period=new.unique_for)
+        return Run.read(twins[0]) if twins else (yield from self.insert_one(new))
+
+    def claim(self, worker: str, queue: str, most: int, *, lost_least: int, lost_most: int) -> Operation[list[Claimed]]:
+        """Take the best ready runs of a queue for a worker."""
+        rows = yield self._db.query(
+            "runs.claim", worker=worker, queue=queue, most=most, lost_least=lost_least, lost_most=lost_most
+        )
+        return [
+            Claimed(
+                id=row["id"],
+                task=row["task"],
+                args=row["args"],
+                attempt=row["attempt"],
+                failures=row["failures"],
+                due=row["due"],
+                priority=row["priority"],
+                queue=row["queue"],
+                started_at=row["started_at"],
+                limited=row["limits"] is not None,
+                lost=row["lost"],
+                previous_result=row["result"],
+                previous_error=row["error"],
+            )
+            for row in sorted(rows, key=lambda row: (-row["priority"], row["due"], row["id"]))
+        ]
+
+    def settle(self, worker: str, ended: Sequence[Settled]) -> Operation[set[int]]:
+        """End attempts. Returns the runs that were still this worker's; for the others nothing changed."""
+        held = yield self._db.many("runs.settle", _SETTLED, [_values(each) for each in ended], worker=worker)
+        started = {row["id"]: row["started_at"] for row in held}
+        kept = [e for e in ended if e.run in started and (e.outcome != "succeeded" or e.attempt > 1)]
+        if kept:
+            yield self._attempts(worker, ((e.run, e.attempt, started[e.run], e.outcome, _text(e.error)) for e in kept))
+        return set(started)
+
+    def hand_back(self, worker: str, held: Iterable[tuple[int, int]]) -> Operation[None]:
+        """Give back runs that were claimed and never begun, as if they had not been."""
+        yield self._db.many("runs.hand_back", ("id", "attempt"), list(held), worker=worker)
+
+    def admit(self, most: int) -> Operation[dict[str, int]]:
+        """Make waiting runs ready whose time has come; returns how many of each queue."""
+        rows = yield self._db.query("runs.admit", most=most)
+        found: dict[str, int] = {}
+        for row in rows:
+            found[row["queue"]] = found.get(row["queue"], 0) + 1
+        return found
+
+    def next_due(self) -> Operation[int | None]:
+        """Return how long it is until a waiting run is due."""
+        rows = yield self._db.query("runs.next_due")
+        found: int | None = rows[0][0]
+        return found
+
+    def get(self, run: int, *, created: bool = False) -> Operation[Run[Any] | None]:
+        """Return one run."""
+        rows = yield self._db.query("runs.get", id=run)
+        return Run.read(rows[0], created=created) if rows else None
+
+    def attempts(self, run: int) -> Operation[list[Attempt]]:
+        """Return the attempts of a run that were kept: all but a success at the first try."""
+        rows = yield self._db.query("attempts.of", run=run)
+        return [_attempt(row) for row in rows]
+
+    def cancel(self, run: int, note: str) -> Operation[RunState | None]:
+        """Cancel a run; returns its state then (running: its worker will hear of it), None if it was not under way."""
+        rows = yield self._db.query("runs.cancel", id=run, note=note)
+        return rows[0]["state"] if rows else None
+
+    def retry(self, run: int) -> Operation[str | None]:
+        """Make an ended run ready again, with its history, and return its queue.
+
+        None if it has not ended, or another run of its unique key is under way.
+        """
+        found = yield from self.get(run)
+        if found is not None and found.unique is not None and self._db.dialect == "postgres":
+            yield self._db.query("runs.lock_key", unique_key=found.unique)
+        rows = yield self._db.query("runs.retry", id=run)
+        return rows[0]["queue"] if rows else None
+
+    def to_cancel(self, worker: str) -> Operation[list[tuple[int, int, str]]]:
+        """Return the runs of a worker that somebody wants cancelled: (run, attempt, why)."""
+        rows = yield self._db.query("runs.cancelled_of", worker=worker)
+        return [(row["id"], row["attempt"], row["cancel"]) for row in rows]
+
+    def progress(self, worker: str, run: int, attempt: int, share: float, note: str) -> Operation[bool]:
+        """Note how far a run is; False if it is not this worker's any more."""
+        rows = yield self._db.query(
+            "runs.progress", worker=worker, id=run, attempt=attempt, progress=json.dumps([share, note])
+        )
+        return bool(rows)
+
+    def lose(self, worker: str, *, counts: bool = True) -> Operation[Rows]:
+        """Take a worker's runs back: ready again, or failed where they were lost too often or must not run twice."""
+        rows = yield self._db.query(
+            "runs.lost", worker=worker, forbidden=_FORBIDDEN, too_often=_TOO_OFTEN, counts=int(counts)
+        )
+        if rows:
+            yield self._attempts(worker, ((r["id"], r["attempt"], r["started_at"], "lost", None) for r in rows))
+        return rows
+
+    def _attempts(self, worker: str, rows: Iterable[tuple[int, int, Instant, str, str | None]]) -> Any:
+        columns = ("run", "number", "started_at", "outcome", "error")
+        return self._db.many("attempts.insert", columns, list(rows), worker=worker)
+
+
+def _values(ended: Settled) -> tuple[Any, ...]:
+    failed = ended.outcome in ("failed", "retry")
+    state = _STATES[ended.outcome]
+    return ended.run, ended.attempt, state, ended.delay, int(failed), ended.result, _text(ended.error)
+
+
+def _text(error: RunError | None) -> str | None:
+    return None if error is None else error.text()
+
+
+def _attempt(row: Any) -> Attempt:
+    return Attempt(
+        number=row["number"],
+        outcome=row["outcome"],
+        worker=row["worker"],
+        started_at=moment(row["started_at"]),
+        finished_at=moment(row["finished_at"]),
+        error=RunError.read(row["error"]),
+    )

@@ -1,0 +1,154 @@
+-- The life of a run. What may come from somebody who lost his lease is fenced by (run, attempt, worker).
+
+-- name: runs.insert @sqlite
+INSERT INTO rota_runs (task, queue, state, priority, due, args, unique_key, limits, gate, max_lost, created_at)
+VALUES (:task, :queue, CASE WHEN coalesce(:at, :now) + :delay > :now OR :gate IS NOT NULL THEN 'waiting' ELSE 'ready' END,
+        :priority, coalesce(:at, :now) + :delay, :args, :unique_key, :limits, :gate, :max_lost, :now)
+
+-- name: runs.insert @postgres
+INSERT INTO rota_runs (task, queue, state, priority, due, args, unique_key, limits, gate, max_lost, created_at)
+SELECT task, queue, CASE WHEN coalesce(at, :now) + delay > :now OR gate IS NOT NULL THEN 'waiting' ELSE 'ready' END,
+       priority, coalesce(at, :now) + delay, args, unique_key, limits, gate, max_lost, :now
+FROM unnest(:task::text[], :queue::text[], :priority::smallint[], :delay::bigint[], :at::bigint[], :args::text[],
+            :unique_key::text[], :limits::text[], :gate::text[], :max_lost::integer[])
+  WITH ORDINALITY AS new (task, queue, priority, delay, at, args, unique_key, limits, gate, max_lost, number)
+ORDER BY number
+RETURNING id
+
+-- name: runs.insert_one
+INSERT INTO rota_runs (task, queue, state, priority, due, args, unique_key, limits, gate, max_lost, created_at)
+VALUES (:task, :queue,
+        CASE WHEN coalesce(CAST(:at AS BIGINT), :now) + CAST(:delay AS BIGINT) > :now OR CAST(:gate AS TEXT) IS NOT NULL
+             THEN 'waiting' ELSE 'ready' END,
+        :priority, coalesce(CAST(:at AS BIGINT), :now) + CAST(:delay AS BIGINT), :args, :unique_key, :limits,
+        CAST(:gate AS TEXT), :max_lost, :now)
+RETURNING *
+
+-- name: runs.last_id @sqlite
+SELECT last_insert_rowid()
+
+-- name: runs.lock_key @postgres
+SELECT pg_advisory_xact_lock(7302, hashtext(:unique_key))
+
+-- name: runs.twin
+SELECT * FROM rota_runs
+WHERE unique_key = :unique_key
+  AND (state IN ('waiting', 'ready', 'running') OR created_at > CAST(:now AS BIGINT) - CAST(:period AS BIGINT))
+ORDER BY id DESC LIMIT 1
+
+-- name: runs.claim @sqlite
+UPDATE rota_runs SET state = 'running', attempt = attempt + 1, worker = :worker, started_at = :now
+WHERE id IN (
+  SELECT id FROM rota_runs WHERE state = 'ready' AND queue = :queue AND lost BETWEEN :lost_least AND :lost_most
+  ORDER BY priority DESC, due, id LIMIT :most)
+RETURNING id, task, args, attempt, failures, due, priority, queue, started_at, limits, lost, result, error
+
+-- name: runs.claim @postgres
+WITH picked AS MATERIALIZED (
+  SELECT id FROM rota_runs WHERE state = 'ready' AND queue = :queue AND lost BETWEEN :lost_least AND :lost_most
+  ORDER BY priority DESC, due, id LIMIT :most FOR UPDATE SKIP LOCKED)
+UPDATE rota_runs SET state = 'running', attempt = attempt + 1, worker = :worker, started_at = :now
+FROM picked WHERE rota_runs.id = picked.id
+RETURNING rota_runs.id, task, args, attempt, failures, due, priority, queue, started_at, limits, lost, result, error
+
+-- name: runs.settle @sqlite
+UPDATE rota_runs SET
+  state = CASE WHEN cancel IS NOT NULL AND :state = 'waiting' THEN 'cancelled' ELSE :state END,
+  due = CASE WHEN :delay IS NULL THEN due ELSE :now + :delay END,
+  finished_at = CASE WHEN :delay IS NULL OR cancel IS NOT NULL THEN :now END,
+  failures = failures + :failed, result = coalesce(:result, result), error = :error, gate = NULL
+WHERE id = :id AND attempt = :attempt AND worker = :worker AND state = 'running'
+RETURNING id, state, started_at, limits
+
+-- name: runs.settle @postgres
+UPDATE rota_runs SET
+  state = CASE WHEN cancel IS NOT NULL AND ended.state = 'waiting' THEN 'cancelled' ELSE ended.state END,
+  due = CASE WHEN ended.delay IS NULL THEN due ELSE :now + ended.delay END,
+  finished_at = CASE WHEN ended.delay IS NULL OR cancel IS NOT NULL THEN :now END,
+  failures = failures + ended.failed, result = coalesce(ended.result, rota_runs.result), error = ended.error, gate = NULL
+FROM unnest(:id::bigint[], :attempt::integer[], :state::text[], :delay::bigint[], :failed::integer[], :result::text[],
+            :error::text[]) AS ended (id, attempt, state, delay, failed, result, error)
+WHERE rota_runs.id = ended.id AND rota_runs.attempt = ended.attempt AND rota_runs.worker = :worker
+  AND rota_runs.state = 'running'
+RETURNING rota_runs.id, rota_runs.state, started_at, limits
+
+-- name: attempts.insert @sqlite
+INSERT INTO rota_attempts (run, number, worker, started_at, finished_at, outcome, error)
+VALUES (:run, :number, :worker, :started_at, :now, :outcome, :error)
+
+-- name: attempts.insert @postgres
+INSERT INTO rota_attempts (run, number, worker, started_at, finished_at, outcome, error)
+SELECT run, number, :worker, started_at, :now, outcome, error
+FROM unnest(:run::bigint[], :number::integer[], :started_at::bigint[], :outcome::text[], :error::text[])
+  AS ended (run, number, started_at, outcome, error)
+
+-- name: runs.hand_back @sqlite
+UPDATE rota_runs SET state = CASE WHEN cancel IS NULL THEN 'ready' ELSE 'cancelled' END,
+  finished_at = CASE WHEN cancel IS NOT NULL THEN :now END, attempt = attempt - 1, worker = NULL, started_at = NULL
+WHERE id = :id AND attempt = :attempt AND worker = :worker AND state = 'running'
+
+-- name: runs.hand_back @postgres
+UPDATE rota_runs SET state = CASE WHEN cancel IS NULL THEN 'ready' ELSE 'cancelled' END,
+  finished_at = CASE WHEN cancel IS NOT NULL THEN CAST(:now AS BIGINT) END, attempt = rota_runs.attempt - 1,
+  worker = NULL, started_at = NULL
+FROM unnest(:id::bigint[], :attempt::integer[]) AS held (id, attempt)
+WHERE rota_runs.id = held.id AND rota_runs.attempt = held.attempt AND worker = :worker AND state = 'running'
+
+-- name: runs.admit @sqlite
+UPDATE rota_runs SET state = 'ready'
+WHERE id IN (SELECT id FROM rota_runs WHERE state = 'waiting' AND gate IS NULL AND due <= :now ORDER BY due LIMIT :most)
+RETURNING id, queue
+
+-- name: runs.admit @postgres
+WITH picked AS MATERIALIZED (
+  SELECT id FROM rota_runs WHERE state = 'waiting' AND gate IS NULL AND due <= :now
+  ORDER BY due LIMIT :most FOR UPDATE SKIP LOCKED)
+UPDATE rota_runs SET state = 'ready' FROM picked WHERE rota_runs.id = picked.id
+RETURNING rota_runs.id, queue
+
+-- name: runs.next_due
+SELECT min(due) - CAST(:now AS BIGINT) FROM rota_runs WHERE state = 'waiting' AND gate IS NULL
+
+-- name: runs.get
+SELECT * FROM rota_runs WHERE id = :id
+
+-- name: attempts.of
+SELECT * FROM rota_attempts WHERE run = :run ORDER BY number
+
+-- name: runs.cancel
+UPDATE rota_runs SET
+  cancel = CAST(:note AS TEXT),
+  state = CASE WHEN state = 'running' THEN state ELSE 'cancelled' END,
+  finished_at = CASE WHEN state = 'running' THEN NULL ELSE CAST(:now AS BIGINT) END
+WHERE id = :id AND state IN ('waiting', 'ready', 'running') AND cancel IS NULL
+RETURNING id, state, limits
+
+-- name: runs.retry
+UPDATE rota_runs SET state = 'ready', due = CAST(:now AS BIGINT), finished_at = NULL, cancel = NULL, failures = 0, lost = 0
+WHERE id = :id AND state IN ('failed', 'cancelled', 'succeeded')
+  AND NOT EXISTS (SELECT 1 FROM rota_runs AS twin WHERE twin.unique_key = rota_runs.unique_key
+                  AND twin.state IN ('waiting', 'ready', 'running'))
+RETURNING id, queue
+
+-- name: runs.cancelled_of
+SELECT id, attempt, cancel FROM rota_runs WHERE worker = :worker AND state = 'running' AND cancel IS NOT NULL
+
+-- name: runs.progress
+UPDATE rota_runs SET progress = :progress WHERE id = :id AND attempt = :attempt AND worker = :worker AND state = 'running'
+RETURNING id
+
+-- name: runs.lost
+UPDATE rota_runs SET
+  state = CASE WHEN cancel IS NOT NULL THEN 'cancelled'
+               WHEN max_lost = 0 OR (lost >= max_lost AND CAST(:counts AS INTEGER) = 1) THEN 'failed' ELSE 'ready' END,
+  finished_at = CASE WHEN cancel IS NOT NULL OR max_lost = 0 OR (lost >= max_lost AND CAST(:counts AS INTEGER) = 1)
+                     THEN CAST(:now AS BIGINT) END,
+  error = CASE WHEN max_lost = 0 THEN CAST(:forbidden AS TEXT)
+               WHEN lost >= max_lost AND CAST(:counts AS INTEGER) = 1 THEN CAST(:too_often AS TEXT) ELSE error END,
+  lost = lost + CAST(:counts AS INTEGER)
+WHERE worker = :worker AND state = 'running'
+RETURNING id, attempt, started_at, state, queue, limits
+
+-- name: runs.orphans
+SELECT DISTINCT worker FROM rota_runs
+WHERE state = 'running' AND NOT EXISTS (SELECT 1 FROM rota_workers WHERE rota_workers.id = rota_runs.worker)

@@ -1,0 +1,20 @@
+-- Workers and their leases: a worker's lease covers every run that it claimed.
+
+-- name: workers.insert
+INSERT INTO rota_workers (id, host, pid, queues, slots, started_at, lease)
+VALUES (:id, :host, :pid, :queues, :slots, :now, CAST(:now AS BIGINT) + CAST(:lease AS BIGINT))
+
+-- name: workers.renew
+UPDATE rota_workers SET lease = CAST(:now AS BIGINT) + CAST(:lease AS BIGINT) WHERE id = :id RETURNING draining
+
+-- name: workers.remove
+DELETE FROM rota_workers WHERE id = :id
+
+-- name: workers.expired @sqlite
+SELECT id FROM rota_workers WHERE lease < :now
+
+-- name: workers.expired @postgres
+SELECT id FROM rota_workers WHERE lease < :now FOR UPDATE SKIP LOCKED
+
+-- name: workers.list
+SELECT *, lease - CAST(:now AS BIGINT) AS left_over FROM rota_workers ORDER BY started_at, id

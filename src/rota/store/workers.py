@@ -1,0 +1,94 @@
+"""Workers and their leases, and the sweep that takes back what a dead one held."""
+
+import builtins
+import json
+from dataclasses import dataclass
+
+from rota.db.database import Database, Operation
+from rota.store.runs import RunStore
+
+
+@dataclass(frozen=True, slots=True)
+class NewWorker:
+    """A worker that says it is there."""
+
+    id: str
+    host: str
+    pid: int
+    queues: tuple[str, ...]
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRecord:
+    """A worker as others see it."""
+
+    id: str
+    host: str
+    pid: int
+    queues: tuple[str, ...]
+    slots: int
+    left: int
+    """How many microseconds its lease still holds; negative when it has ended."""
+
+
+class WorkerStore:
+    """The workers in a database."""
+
+    def __init__(self, database: Database, runs: RunStore) -> None:
+        self._db = database
+        self._runs = runs
+
+    def enter(self, worker: NewWorker, lease: int) -> Operation[None]:
+        """Say that a worker is there."""
+        yield self._db.query(
+            "workers.insert",
+            id=worker.id,
+            host=worker.host,
+            pid=worker.pid,
+            queues=json.dumps(worker.queues),
+            slots=worker.slots,
+            lease=lease,
+        )
+
+    def renew(self, worker: str, lease: int) -> Operation["Renewal"]:
+        """Lengthen a worker's lease; tells whether it still had one, and what it is to stop."""
+        rows = yield self._db.query("workers.renew", id=worker, lease=lease)
+        cancel = yield from self._runs.to_cancel(worker)
+        return Renewal(bool(rows), bool(rows and rows[0]["draining"]), tuple(cancel))
+
+    def list(self) -> Operation["builtins.list[WorkerRecord]"]:
+        """Return the workers, oldest first."""
+        rows = yield self._db.query("workers.list")
+        return [
+            WorkerRecord(
+                row["id"], row["host"], row["pid"], tuple(json.loads(row["queues"])), row["slots"], row["left_over"]
+            )
+            for row in rows
+        ]
+
+    def leave(self, worker: str) -> Operation[None]:
+        """Say that a worker has gone of its own will; what it still held goes back at once."""
+        yield from self._runs.lose(worker, counts=False)
+        yield self._db.query("workers.remove", id=worker)
+
+    def sweep(self) -> Operation[dict[str, int]]:
+        """Take back what workers held whose lease has ended; returns how many runs of each queue are ready again."""
+        expired = yield self._db.query("workers.expired")
+        orphans = yield self._db.query("runs.orphans")
+        ready: dict[str, int] = {}
+        for row in (*expired, *orphans):
+            for run in (yield from self._runs.lose(row[0])):
+                if run["state"] == "ready":
+                    ready[run["queue"]] = ready.get(run["queue"], 0) + 1
+            yield self._db.query("workers.remove", id=row[0])
+        return ready
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What a worker hears when it renews its lease."""
+
+    held: bool
+    draining: bool
+    cancel: tuple[tuple[int, int, str], ...]
