@@ -238,7 +238,8 @@ async def test_a_run_can_be_cancelled_and_tried_again(app: Rota, add: Task[[int,
     assert await app.runs.cancel(run.id) == "cancelled"
     assert (await app.runs.get(run.id)).cancel == "not today"
     assert (await app.runs.retry(run.id)).state == "ready"
-    assert (await app.runs.retry(run.id)).state == "ready"
+    with pytest.raises(Invalid, match=f"run: {run.id} is ready; only a run that has ended can be tried again"):
+        await app.runs.retry(run.id)
     async with working(app, "sums"):
         assert (await app.runs.wait(run.id, timeout=LONG)).result == "3"
 

@@ -20,7 +20,7 @@ from rota.store.runs import Claimed, NewRun, RunStore, Settled
 from rota.store.workers import WorkerRecord, WorkerStore
 from rota.tasks import Call, Priority, Registry, TaskDecorator, TaskOptions, priority_number
 from rota.times.durations import duration
-from rota.times.moments import instant
+from rota.times.moments import SECOND, instant
 from rota.times.policies import Length
 
 R = TypeVar("R")
@@ -97,6 +97,8 @@ class Rota(TaskDecorator):
         With `unique` it is stored only where no run of this key is under way, or was made within `unique_for`; its
         `created` tells. With `connection` it exists if and only if the caller's transaction on it commits.
         """
+        if not isinstance(call, Call):
+            raise Invalid("call", call, "use what task.call(…) returns", "is not a call")
         options = call.options
         new = NewRun(
             task=call.name,
@@ -153,7 +155,10 @@ class Rota(TaskDecorator):
         self, *, queues: Iterable[str] = ("default",), slots: int = 10, lease: Length = "30s", grace: Length = "30s"
     ) -> Worker:
         """Return a worker on the open store; `run` it."""
-        seconds = [duration(each, field) / 1_000_000 for field, each in (("lease", lease), ("grace", grace))]
+        seconds = [
+            duration(lease, "lease", least=SECOND) / SECOND,  # less would be lost before it could be renewed
+            duration(grace, "grace") / SECOND,
+        ]
         settings = WorkerSettings(tuple(queues), slots, seconds[0], seconds[1])
         return Worker(self._db, self.tasks, settings, self._complete_on)
 

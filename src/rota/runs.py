@@ -85,12 +85,17 @@ class Runs:
     async def retry(self, run: int) -> Run[Any]:
         """Make an ended run ready again: the same run, with its history.
 
-        Where another run of its unique key is under way, it stays as it is.
+        Refused while it has not ended, and while another run of its unique key is under way.
         """
         queue = await self._db.write(lambda: self._store.retry(_number(run)))
-        if queue is not None:
-            self._knock("ready")
-        return await self.get(run)
+        found = await self.get(run)
+        if queue is None and found.under_way:
+            raise Invalid("run", run, "only a run that has ended can be tried again", f"is {found.state}")
+        if queue is None:
+            other = f"another run of its unique key {found.unique!r} is under way: wait for it, or cancel it"
+            raise Invalid("run", run, other, "cannot be tried again now")
+        self._knock("ready")
+        return found
 
 
 def _number(run: int) -> int:

@@ -13,6 +13,7 @@ from rota.app import Rota
 from rota.context import current_run
 from rota.engine import claim as claiming
 from rota.engine import execute
+from rota.engine import settle as settling
 from rota.engine.worker import Worker
 from rota.errors import StoreUnavailable
 
@@ -405,6 +406,51 @@ async def test_a_worker_outlives_an_outage_of_the_store(app: Rota, monkeypatch: 
         run = await app.enqueue(echo.call(7))
         assert (await app.runs.wait(run.id, timeout=LONG)).result == "7"
         assert not work.done()
+
+
+async def test_what_a_claim_took_whose_answer_was_lost_is_given_back_and_run(
+    app: Rota, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @app.task(name="short")
+    async def short() -> str:
+        return "done"
+
+    claim, lost = claiming.Claimer._claim, []
+
+    async def answer_is_lost(self: claiming.Claimer, *values: Any) -> Any:
+        found = await claim(self, *values)
+        if found and not lost:
+            lost.extend(found)
+            raise StoreUnavailable("the answer was lost")
+        return found
+
+    monkeypatch.setattr(claiming.Claimer, "_claim", answer_is_lost)
+    async with working(app):
+        run = await app.enqueue(short.call())
+        ended = await app.runs.wait(run.id, timeout=LONG)
+    assert (ended.state, ended.attempt, ended.lost) == ("succeeded", 1, 0)
+    assert [each.id for each in lost] == [run.id]
+
+
+async def test_a_loop_that_failed_begins_again(app: Rota, monkeypatch: pytest.MonkeyPatch) -> None:
+    @app.task(name="short")
+    async def short() -> str:
+        return "done"
+
+    once = settling.Settler.run_once
+    failures = iter([RuntimeError("a mistake of ours")])
+
+    async def fails_once(self: settling.Settler) -> int:
+        for failure in failures:
+            raise failure
+        return await once(self)
+
+    monkeypatch.setattr(settling.Settler, "run_once", fails_once)
+    async with working(app):
+        first = await app.enqueue(short.call())
+        second = await app.enqueue(short.call())
+        for run in (first, second):
+            assert (await app.runs.wait(run.id, timeout=LONG)).state == "succeeded"
 
 
 async def test_a_stop_is_heard_while_the_store_is_away(app: Rota, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,18 @@
 
 import importlib
 import sys
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import unquote, urlsplit
+
+import typer
 
 from rota.app import Rota
-from rota.errors import Invalid
+from rota.errors import Invalid, StoreUnavailable
+from rota.settings import store_url
+
+Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="Where the state is; else ROTA_STORE.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _ALLOWED = "use module:name, such as news.jobs:app"
 
@@ -12,7 +21,7 @@ _ALLOWED = "use module:name, such as news.jobs:app"
 def load_app(target: str) -> Rota:
     """Import the app that `module:name` names; the working directory is looked in first, as `python -m` does."""
     module, colon, name = target.partition(":")
-    if not colon or not module or not name:
+    if not colon or not name or not all(part.isidentifier() for part in module.split(".")):
         raise Invalid("app", target, _ALLOWED, "does not name an app")
     sys.path.insert(0, "")
     try:
@@ -26,3 +35,13 @@ def load_app(target: str) -> Rota:
     if not isinstance(found, Rota):
         raise Invalid("app", target, f"{module} has no Rota of that name; {_ALLOWED}", "is no app")
     return found
+
+
+def existing(store: str | None) -> Rota:
+    """Return an app on a store that is there; whoever only looks does not want to make one."""
+    url = store or store_url()
+    parts = urlsplit(url)
+    path = unquote(parts.path)[1:]
+    if parts.scheme == "sqlite" and path not in ("", ":memory:") and not Path(path).exists():
+        raise StoreUnavailable(f"there is no store at {path}; make one with: rota migrate --store {url}")
+    return Rota(url)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from rota import clock
+from rota.cli.loading import AsJson
 from rota.cli.moments import relative, zone_name
 from rota.cli.output import as_json, lines
 from rota.errors import InvalidRule
@@ -27,7 +28,6 @@ After = Annotated[
     str | None,
     typer.Option("--after", metavar="T", help="Start after this moment (ISO 8601 with an offset); now if left out."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def next_instants(
@@ -88,7 +88,7 @@ def _record(rule: Rule, found: list[datetime], changes: list[ClockChange]) -> di
 
 def _rule(expr: str, tz: str | None) -> Rule:
     if "(" not in expr:
-        return Cron(expr, tz=tz or "UTC")
+        return Cron(expr, tz="UTC" if tz is None else tz)
     if tz is not None:
         raise InvalidRule("--tz", tz, "write tz=… inside the rule", "does not go with a whole rule")
     return Rule.parse(expr)

@@ -9,6 +9,7 @@ import typer
 
 from rota import clock
 from rota.app import Rota
+from rota.cli.loading import AsJson, Store, existing
 from rota.cli.moments import relative
 from rota.cli.output import as_json, lines, table
 from rota.model import Attempt, Run
@@ -17,8 +18,6 @@ T = TypeVar("T")
 
 runs = typer.Typer(help="Look at runs, cancel them, try them again.", no_args_is_help=True)
 
-Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="Where the state is; else ROTA_STORE.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Number = Annotated[int, typer.Argument(metavar="RUN", help="The run's number.", show_default=False)]
 
 
@@ -77,7 +76,7 @@ def retry_run(run: Number, store: Store = None) -> None:
 
 def _with(store: str | None, work: Callable[[Rota], Awaitable[T]]) -> T:
     async def run() -> T:
-        async with Rota(store) as app:
+        async with existing(store) as app:
             return await work(app)
 
     return asyncio.run(run())
@@ -102,6 +101,7 @@ def _record(run: Run[Any]) -> dict[str, Any]:
         "worker": run.worker,
         "arguments": run.args,
         "unique": run.unique,
+        "cancelled": run.cancel,
         "result": run.result,
         "error": None if run.error is None else f"{run.error.kind}: {run.error.message}",
         "created_at": run.created_at.isoformat(),

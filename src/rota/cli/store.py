@@ -1,15 +1,13 @@
 """`rota migrate` and `rota doctor`: the store itself."""
 
 import asyncio
-from typing import Annotated
 
 import typer
 
 from rota.app import Rota
+from rota.cli.loading import AsJson, Store, existing
 from rota.cli.output import as_json, lines
 from rota.doctor import Finding, examine
-
-Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="Where the state is; else ROTA_STORE.")]
 
 
 def migrate(store: Store = None) -> None:
@@ -27,11 +25,11 @@ def migrate(store: Store = None) -> None:
     lines(*(f"applied {name}" for name in applied) if applied else ["up to date"])
 
 
-def doctor(store: Store = None, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def doctor(store: Store = None, json: AsJson = False) -> None:
     """Say what is wrong with the store and what works on it; exit code 1 if anything is."""
 
     async def run() -> list[Finding]:
-        async with Rota(store) as app:
+        async with existing(store) as app:
             return await examine(app)
 
     found = asyncio.run(run())

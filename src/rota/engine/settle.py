@@ -23,6 +23,7 @@ class Settler:
         self._worker = worker
         self._waiting = waiting
         self._ended: list[Settled] = []
+        self._writing: list[Settled] = []
         self._bell = Bell()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -35,9 +36,15 @@ class Settler:
         self._idle.clear()
         self._bell.ring()
 
+    @property
+    def unwritten(self) -> set[tuple[int, int]]:
+        """The attempts that ended and may not be written yet: (run, attempt)."""
+        return {(each.run, each.attempt) for each in (*self._writing, *self._ended)}
+
     async def run_once(self) -> int:
         """Write what has ended; returns how many attempts."""
         batch, self._ended = self._ended[:_MOST], self._ended[_MOST:]
+        self._writing = batch
         if not batch:
             return 0
         worker = self._worker()
@@ -47,6 +54,8 @@ class Settler:
         except BaseException:
             self._ended = batch + self._ended  # fencing makes it harmless to write what may have been written
             raise
+        finally:
+            self._writing = []
         self.fenced += sum(each.run not in held and not each.completed for each in batch)
         if not self._ended:
             self._idle.set()
@@ -57,7 +66,8 @@ class Settler:
     async def run(self) -> None:
         """Write for ever. While the store is away, what ended is kept."""
         while True:
-            await self._bell.wait(None)
+            if not self._ended:
+                await self._bell.wait(None)
             while self._ended:
                 try:
                     await self.run_once()

@@ -64,6 +64,7 @@ class Worker:
         self._bell = Bell()
         self._stopping = False
         self._forced = False
+        self._unsure = False
         self._spawned: set[asyncio.Task[None]] = set()
         self._claimer = Claimer(database, self.runs, lambda: self.id, settings.queues, settings.slots)
         self._executor = Executor(tasks, self._context, settings.slots, settings.most_stuck)
@@ -95,7 +96,9 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._db.listen(self.heard)
         await self._enter()
-        loops = [asyncio.create_task(each) for each in (self._settler.run(), self.admitter.run(), self.sweeper.run())]
+        loops = [
+            asyncio.create_task(_for_ever(each)) for each in (self._settler.run, self.admitter.run, self.sweeper.run)
+        ]
         try:
             await self._work()
         finally:
@@ -118,9 +121,12 @@ class Worker:
             self._start_held()
             free = self._settings.slots - len(self._running)
             try:
+                if self._unsure:
+                    await self._hand_back_unknown()
                 found = await self._claimer.run_once(free, len(self._held), quarantine=not self._quarantined)
             except StoreUnavailable as error:
                 _log.warning("the store is away: %s", error)
+                self._unsure = True
                 await self._bell.wait(_AGAIN_SECONDS)
                 continue
             self._held.extend(found)
@@ -130,6 +136,15 @@ class Worker:
             if self._executor.worn_out:
                 _log.error("too many tasks do not stop when told to; the worker ends so that another takes its place")
                 return
+
+    async def _hand_back_unknown(self) -> None:
+        """Give back what a claim took whose answer was lost: the store says it is ours, and we do not know it."""
+        known = {(run.id, run.attempt) for run in self._held} | set(self._running) | self._settler.unwritten
+        held = await self._db.read(lambda: self.runs.held_by(self.id))
+        unknown = held - known - self._settler.unwritten
+        if unknown:
+            await self._db.write(lambda: self.runs.hand_back(self.id, sorted(unknown)))
+        self._unsure = False
 
     def _start_held(self) -> None:
         while self._held and not self._stopping and len(self._running) < self._settings.slots:
@@ -256,6 +271,16 @@ class Worker:
         task = self._loop.create_task(work)
         self._spawned.add(task)
         task.add_done_callback(self._spawned.discard)
+
+
+async def _for_ever(loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a loop; where it ends by a mistake of ours, say so and begin it again."""
+    while True:
+        try:
+            await loop()
+        except Exception:  # noqa: BLE001 (it is logged whole)
+            _log.exception("a loop of the worker failed; it begins again")
+        await asyncio.sleep(_AGAIN_SECONDS)
 
 
 def _previous(run: Claimed, task: Task[..., Any]) -> Any:

@@ -153,6 +153,11 @@ class RunStore:
         """Give back runs that were claimed and never begun, as if they had not been."""
         yield self._db.many("runs.hand_back", ("id", "attempt"), list(held), worker=worker)
 
+    def held_by(self, worker: str) -> Operation[set[tuple[int, int]]]:
+        """Return what the store says a worker holds: (run, attempt)."""
+        rows = yield self._db.query("runs.held_by", worker=worker)
+        return {(row["id"], row["attempt"]) for row in rows}
+
     def admit(self, most: int) -> Operation[dict[str, int]]:
         """Make waiting runs ready whose time has come; returns how many of each queue."""
         rows = yield self._db.query("runs.admit", most=most)

@@ -94,6 +94,9 @@ UPDATE rota_runs SET state = CASE WHEN cancel IS NULL THEN 'ready' ELSE 'cancell
 FROM unnest(:id::bigint[], :attempt::integer[]) AS held (id, attempt)
 WHERE rota_runs.id = held.id AND rota_runs.attempt = held.attempt AND worker = :worker AND state = 'running'
 
+-- name: runs.held_by
+SELECT id, attempt FROM rota_runs WHERE worker = :worker AND state = 'running'
+
 -- name: runs.admit @sqlite
 UPDATE rota_runs SET state = 'ready'
 WHERE id IN (SELECT id FROM rota_runs WHERE state = 'waiting' AND gate IS NULL AND due <= :now ORDER BY due LIMIT :most)
