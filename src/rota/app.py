@@ -19,6 +19,7 @@ from rota.store.reads import QueueState, Reads
 from rota.store.runs import Claimed, NewRun, RunStore, Settled
 from rota.store.workers import WorkerRecord, WorkerStore
 from rota.tasks import Call, Priority, Registry, TaskDecorator, TaskOptions, priority_number
+from rota.times.choices import some, whole_number
 from rota.times.durations import duration
 from rota.times.moments import SECOND, instant
 from rota.times.policies import Length
@@ -27,6 +28,8 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 _BATCH = 5_000
+MOST_SLOTS = 1_000
+MOST_QUEUES = 100
 _LONGEST_KEY = 1_000
 
 
@@ -159,7 +162,9 @@ class Rota(TaskDecorator):
             duration(lease, "lease", least=SECOND) / SECOND,  # less would be lost before it could be renewed
             duration(grace, "grace") / SECOND,
         ]
-        settings = WorkerSettings(tuple(queues), slots, seconds[0], seconds[1])
+        whole_number("slots", slots, 1, MOST_SLOTS, Invalid)
+        lanes = tuple(TaskOptions(queue=each).queue for each in some("queues", queues, MOST_QUEUES, Invalid))
+        settings = WorkerSettings(lanes, slots, seconds[0], seconds[1])
         return Worker(self._db, self.tasks, settings, self._complete_on)
 
     async def _complete_on(self, worker: str, run: Claimed, result: str, connection: Any) -> None:

@@ -42,5 +42,5 @@ async def examine(app: Rota) -> list[Finding]:
             what = f"queue {queue.queue} is behind: {queue.number} runs are ready, the oldest for {late}"
             found.append(Finding(ok=False, what=what, advice="add workers or slots"))
     if len(found) == 1:
-        found.append(Finding(ok=True, what=f"{len(alive)} workers are alive, and no queue is behind"))
+        found.append(Finding(ok=True, what=f"workers alive: {len(alive)}; no queue is behind"))
     return found

@@ -85,6 +85,11 @@ def test_explain_says_that_two_day_fields_mean_either(rota: Run) -> None:
     assert "note: day of month and day of week are both set: it fires when either matches" in out.splitlines()
 
 
+def test_explain_says_that_a_star_in_front_means_both(rota: Run) -> None:
+    _, out, _ = rota("explain", "0 9 */2 * MON")
+    assert "note: day of month and day of week are both set, and one starts with *: it fires when both match" in out
+
+
 def test_explain_says_that_no_change_touches_a_rule(rota: Run) -> None:
     _, out, _ = rota("explain", "0 9 * * *", "--tz", "Europe/Berlin")
     assert out.splitlines()[-1] == "No clock change of the next year touches it."

@@ -26,8 +26,8 @@ from rota.times import (
     spread_offset,
 )
 
-LAW = settings(deadline=None, max_examples=120)
-MODEL = settings(LAW, max_examples=500)
+LAW = settings(deadline=None, max_examples=80)
+MODEL = settings(LAW, max_examples=350)
 
 SECOND = 1_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 86_400 * SECOND

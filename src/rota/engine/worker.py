@@ -156,7 +156,11 @@ class Worker:
     async def _one(self, run: Claimed) -> None:
         began = clock.monotonic()
         try:
-            self._settler.add(await self._executor.execute(run))
+            ended = await self._executor.execute(run)
+            if ended.outcome in ("failed", "retry"):
+                said = "" if ended.error is None else f"{ended.error.kind}: {ended.error.message}".splitlines()[0]
+                _log.warning("run %s of %s: attempt %s: %s: %s", run.id, run.task, run.attempt, ended.outcome, said)
+            self._settler.add(ended)
             self._claimer.learn(clock.monotonic() - began)
         finally:
             self._running.pop((run.id, run.attempt), None)
