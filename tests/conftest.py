@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+import hypothesis
 import pytest
 from tests.servers import NAMES, Servers, given_url, install, psql
 from tests.stores import Clock, emptied, migrated, on_clock
@@ -16,6 +17,12 @@ from rota.app import Rota
 from rota.db.database import Database
 from rota.store.runs import RunStore
 from rota.store.workers import WorkerStore
+
+# How long an example takes says more about the machine than about the code.
+hypothesis.settings.register_profile(
+    "rota", deadline=None, print_blob=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("rota")
 
 DIRECTORY = "ROTA_TEST_SERVICES_DIR"
 OWN_SERVERS = pytest.StashKey[Servers]()

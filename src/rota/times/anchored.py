@@ -97,6 +97,8 @@ def _anchor(rule: Every, past: Past) -> Instant | None:
         return past.started
     if rule.since == "success" and past.ended in (None, "succeeded"):
         return past.succeeded
+    if rule.since == "success" and past.finished is not None and past.succeeded is not None:
+        return max(past.finished, past.succeeded)  # a success that was set by hand since
     return past.finished
 
 

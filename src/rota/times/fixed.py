@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from rota.times.decision import Decision, Firing, Past, Reason, Skip
-from rota.times.exclusion import Span, newest, next_included, spans
+from rota.times.exclusion import Span, excluded, newest, next_included, spans
 from rota.times.moments import SECOND, Instant, micros
 from rota.times.overlap import room
 from rota.times.policies import Policies
@@ -144,4 +144,6 @@ def _ahead(decision: Decision, series: Series, policies: Policies, after: Instan
     following = next_included(series, policies.exclude, after)
     if following is None:
         return replace(decision, finished=True)
+    if excluded(policies.exclude, following):  # excluded for as far as was looked: look again then
+        return replace(decision, wake=following + offset)
     return replace(decision, next=following, wake=following + offset)
