@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import count, islice, takewhile
+from itertools import islice, takewhile
 from typing import Any
 
 from rota.times import (
@@ -317,27 +317,42 @@ def anchored(key: str, rule: Every, policies: Policies, past: Past, now: int) ->
     if hold is not None and would_be < until <= now:
         verdict.skipped[hold.reason].append(would_be)
         verdict.through = until - 1
-    moved = move_over(policies, max(would_be, until), interval, end)
-    due = moved[-1] + interval if moved else max(would_be, until)
-    if len(moved) == LOOK:
-        verdict.looked, verdict.gave_up = moved[-1], True
+    wanted = max(would_be, until)
+    due, gave_up = free_from(policies, wanted)
+    if gave_up:
+        verdict.looked, verdict.gave_up = due, True
     elif due > end:
         verdict.finished, verdict.wake = (False, until) if now < until else (True, None)
     elif due > now:
         verdict.next = verdict.wake = due
     else:
-        verdict.skipped["excluded"] += moved
-        late = now - (due if moved else natural)
-        starts = now + spread_offset(key, min(length(policies.spread), late))
+        verdict.skipped["excluded"] += [wanted] if due > wanted else []
+        late = now - (due if due > wanted else natural)
+        starts = now + spread_offset(key, min(length(policies.spread), now - natural))
         verdict.fire.append(Firing(due=due, at=starts, late=late > MINUTE))
         verdict.through, verdict.finished = due, reached(policies, past.runs + 1)
     return verdict
 
 
-def move_over(policies: Policies, due: int, interval: int, end: int) -> list[int]:
-    """The instants, an interval apart, that are excluded before one is not."""
-    steps = islice(count(due, interval), LOOK)
-    return list(takewhile(lambda step: step <= end and excluded(policies, step), steps))
+def free_from(policies: Policies, due: int) -> tuple[int, bool]:
+    """The first moment that is not excluded, from the end of one exclusion to the next; or where it gave up."""
+    for _ in range(LOOK):
+        ends = [end for rule in policies.exclude for end in ends_over(rule, due)]
+        if not ends:
+            return due, False
+        due = max(ends)
+    return due, True
+
+
+def ends_over(rule: Rule, due: int, within: tuple[int, int] = (0, 1 << 62)) -> list[int]:
+    """When what an exclude rule names around this moment ends."""
+    if isinstance(rule, AnyOf):
+        own = bounds(rule)
+        both = max(within[0], own[0]), min(within[1], own[1])
+        return [end for part in rule.rules for end in ends_over(part, due, both)]
+    reach = stands_for(rule)
+    named = takewhile(lambda found: found <= due, instants(rule, due - reach))
+    return [found + reach for found in named if within[0] <= found <= within[1]]
 
 
 def interval_now(rule: Every, policies: Policies, past: Past) -> int:
