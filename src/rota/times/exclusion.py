@@ -66,7 +66,7 @@ def next_included(series: Series, exclude: tuple[Rule, ...], after: Instant) -> 
         free = first_free(exclude, found)
         if free == found:
             break
-        far = free - found >= _MOST_DAYS * _DAY * SECOND
+        far = free - found >= (_MOST_DAYS - 1) * _DAY * SECOND
         found = series.next(free - 1)
         if far:
             break
