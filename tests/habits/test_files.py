@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import pytest
 from tests.habits.source import dotted_names, modules, text_files
 
+# With a letter in brackets, so that this file does not name what no file may name.
 FOREIGN = {
     "a package index": re.compile(
-        r"pypi\.org|pythonhosted\.org|(?<!no-emit-)\b(?:extra-)?index-url|find-links|/simple\b"
+        r"py[p]i\.org|python[h]osted\.org|(?<!no-emit-)\b(?:extra-)?index-[u]rl|find-[l]inks|/sim[p]le\b"
     ),
     "a path of one machine": re.compile(r"(?<![\w./])(?:file://)?/(?:work|root|Users/\w+|home/\w+)(?![\w-])"),
-    "a folder outside": re.compile(r"\.\./shared\b"),
+    "a folder outside": re.compile(r"\.\./[s]hared\b"),
 }
 LOOKING_AWAY = re.compile(
     r"(pytest|unittest)(\.\w+)*\.(skip\w*|xfail|importorskip|SkipTest|expectedFailure)", re.IGNORECASE
@@ -29,9 +30,7 @@ def looks_away(tree: ast.Module) -> list[str]:
 
 
 def test_no_file_names_a_machine_or_an_index() -> None:
-    texts = dict(text_files())
-    del texts["tests/habits/test_files.py"]  # its examples below do
-    found = {path: list(foreign_words(text)) for path, text in texts.items()}
+    found = {path: list(foreign_words(text)) for path, text in text_files()}
     assert {path: lines for path, lines in found.items() if lines} == {}
 
 
@@ -43,13 +42,13 @@ def test_no_test_is_skipped_or_expected_to_fail() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "--index-url https://example.org/simple",
-        "# from https://pypi.org/project/cronsim",
-        "cd /work/main",
-        "open('/root/x')",
-        '"/home/somebody/x"',
-        "source ../shared/tools.sh",
-        "file:///root/x",
+        "--index-" + "url https://example.org/here",
+        "# from https://py" + "pi.org/project/cronsim",
+        "cd /" + "work/main",
+        "open('/" + "root/x')",
+        '"/' + 'home/somebody/x"',
+        "source ../" + "shared/tools.sh",
+        "file:///" + "root/x",
     ],
 )
 def test_a_foreign_word_is_seen(line: str) -> None:
