@@ -68,7 +68,8 @@ UPDATE rota_runs SET
   failures = failures + ended.failed, result = coalesce(ended.result, rota_runs.result), error = ended.error, gate = NULL
 FROM unnest(:id::bigint[], :attempt::integer[], :state::text[], :delay::bigint[], :failed::integer[], :result::text[],
             :error::text[]) AS ended (id, attempt, state, delay, failed, result, error)
-WHERE rota_runs.id = ended.id AND rota_runs.attempt = ended.attempt AND rota_runs.worker = :worker
+-- Not by the index of workers: for each run it would go through all that the worker holds.
+WHERE rota_runs.id = ended.id AND rota_runs.attempt = ended.attempt AND rota_runs.worker || '' = :worker
   AND rota_runs.state = 'running'
 RETURNING rota_runs.id, rota_runs.state, started_at, limits
 
@@ -92,7 +93,7 @@ UPDATE rota_runs SET state = CASE WHEN cancel IS NULL THEN 'ready' ELSE 'cancell
   finished_at = CASE WHEN cancel IS NOT NULL THEN CAST(:now AS BIGINT) END, attempt = rota_runs.attempt - 1,
   worker = NULL, started_at = NULL
 FROM unnest(:id::bigint[], :attempt::integer[]) AS held (id, attempt)
-WHERE rota_runs.id = held.id AND rota_runs.attempt = held.attempt AND worker = :worker AND state = 'running'
+WHERE rota_runs.id = held.id AND rota_runs.attempt = held.attempt AND worker || '' = :worker AND state = 'running'
 
 -- name: runs.held_by
 SELECT id, attempt FROM rota_runs WHERE worker = :worker AND state = 'running'
