@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Self, TypeVar
 
@@ -100,21 +101,16 @@ class Rota(TaskDecorator):
         With `unique` it is stored only where no run of this key is under way, or was made within `unique_for`; its
         `created` tells. With `connection` it exists if and only if the caller's transaction on it commits.
         """
-        if not isinstance(call, Call):
-            raise Invalid("call", call, "use what task.call(…) returns", "is not a call")
-        options = call.options
-        new = NewRun(
-            task=call.name,
-            args=call.args_json,
-            queue=options.queue if queue is None else TaskOptions(queue=queue).queue,
-            priority=options.priority if priority is None else priority_number(priority),
+        usual = _new_run(call)
+        new = replace(
+            usual,
+            queue=usual.queue if queue is None else TaskOptions(queue=queue).queue,
+            priority=usual.priority if priority is None else priority_number(priority),
             delay=duration(delay, "delay"),
             at=None if at is None else instant(at, "at"),
             unique=_key(unique, unique_for),
             unique_for=duration(unique_for, "unique_for"),
-            max_lost=0 if options.on_lost == "fail" else options.max_lost,
         )
-
         insert = self._store.insert_one if unique is None else self._store.insert_unique
         found: Run[R] = await self._write(lambda: insert(new), connection, single=unique is None)
         self._knock("waiting" if found.state == "waiting" else "ready")
@@ -125,9 +121,7 @@ class Rota(TaskDecorator):
         ids: list[int] = []
         batch: list[NewRun] = []
         for call in calls:
-            options = call.options
-            lost = 0 if options.on_lost == "fail" else options.max_lost
-            batch.append(NewRun(call.name, call.args_json, options.queue, options.priority, max_lost=lost))
+            batch.append(_new_run(call))
             if len(batch) == _BATCH:
                 ids += await self._insert(batch, connection)
                 batch = []
@@ -191,6 +185,15 @@ class Rota(TaskDecorator):
         task = asyncio.get_running_loop().create_task(tell())
         self._knocks.add(task)
         task.add_done_callback(self._knocks.discard)
+
+
+def _new_run(call: Call[Any]) -> NewRun:
+    """Return the run of a call as its task's options want it."""
+    if not isinstance(call, Call):
+        raise Invalid("call", call, "use what task.call(…) returns", "is not a call")
+    options = call.options
+    lost = 0 if options.on_lost == "fail" else options.max_lost
+    return NewRun(call.name, call.args_json, options.queue, options.priority, max_lost=lost)
 
 
 def _key(unique: str | None, unique_for: Length) -> str | None:

@@ -10,9 +10,8 @@ datetime keeps its wall time and its offset, but not the name of its zone; and a
 timedelta, UUID or Decimal (test tools and database drivers make them) arrives as the plain one.
 """
 
-import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -22,14 +21,11 @@ from types import NoneType, UnionType
 from typing import (
     Any,
     Literal,
-    Never,
     NewType,
-    NoReturn,
     TypeAlias,
     Union,
     get_args,
     get_origin,
-    get_type_hints,
 )
 from uuid import UUID
 
@@ -37,7 +33,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from rota.errors import InvalidArguments, InvalidData, InvalidTask, UnreadableArguments
+from rota.errors import InvalidData
 
 MAX_BYTES = 1_000_000
 """The most that the arguments of one call, or one result, may take as JSON text in UTF-8."""
@@ -71,7 +67,7 @@ def to_text(plain: Plain) -> str:
     try:
         data = to_json(plain)
     except PydanticSerializationError as error:
-        raise InvalidData("value", plain, _one_line(error), "cannot be written as JSON") from None
+        raise InvalidData("value", plain, one_line(error), "cannot be written as JSON") from None
     _check_size(len(data))
     return data.decode()
 
@@ -84,7 +80,7 @@ def from_text(text: str, depth: int = MAX_DEPTH) -> Plain:
     except InvalidData:
         raise
     except (AttributeError, TypeError, ValueError) as error:
-        raise InvalidData("text", text, _one_line(error), "is not JSON") from None
+        raise InvalidData("text", text, one_line(error), "is not JSON") from None
     _is_plain(plain, depth)
     return plain
 
@@ -120,7 +116,7 @@ class Codec:
         except ValidationError as error:
             raise self._misfit(plain, error) from None
         except Exception as error:  # a type may bring code of its own
-            raise InvalidData("value", plain, _one_line(error), f"cannot be read as {type_name(self.type)}") from error
+            raise InvalidData("value", plain, one_line(error), f"cannot be read as {type_name(self.type)}") from error
 
     def _fit(self, value: object) -> Any:
         try:
@@ -145,168 +141,10 @@ class Codec:
         except InvalidData:
             raise
         except Exception as error:  # a type may bring code of its own
-            raise InvalidData("value", value, _one_line(error), "cannot be written as JSON") from error
+            raise InvalidData("value", value, one_line(error), "cannot be written as JSON") from error
         if changed:
             raise _changed(value, *changed)
         return plain
-
-
-class Signature:
-    """A task's parameters and result: how arguments are checked and written when it is called, and read when it runs.
-
-    Arguments are one JSON object: `{"feed_id": 42}`, with what `*args` takes under `"*"` and what `**kwargs` takes
-    under `"**"`. Defaults are not written: they are applied when the run executes, so that a new default holds for all
-    that still waits.
-    """
-
-    def __init__(self, function: Callable[..., object], task: str) -> None:
-        self.task = task
-        self._named: dict[str, Codec] = {}
-        self._defaults: dict[str, object] = {}
-        self._positional: list[str] = []
-        self._positional_only = 0
-        self._rest: tuple[str, Codec] | None = None
-        self._extra: tuple[str, Codec] | None = None
-        hints = _hints(function, task)
-        for parameter in inspect.signature(function).parameters.values():
-            self._add(parameter, hints.get(parameter.name, Any))
-        self._required = [name for name in self._named if name not in self._defaults]
-        self._keywords = set(self._named) - set(self._positional[: self._positional_only])
-        result = hints.get("return", Any)
-        self._returned = f"{task}(return)"
-        self._result = self._codec("return", None if result in (NoReturn, Never) else result)
-
-    def dump(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> str:
-        """Write these arguments; refuse what the function does not take."""
-        named, rest, extra = self._bind(args, kwargs)
-        plain: dict[str, Plain] = {}
-        name: str | None = None
-        try:
-            for name, codec in self._named.items():
-                if name in named:
-                    plain[name] = codec.dump(named[name])
-            if rest and self._rest:
-                name, codec = self._rest
-                plain["*"] = [codec.dump(each) for each in rest]
-            if extra and self._extra:
-                name, codec = self._extra
-                plain["**"] = {key: codec.dump(each) for key, each in extra.items()}
-            name = None
-            return to_text(plain)
-        except InvalidData as error:
-            raise InvalidArguments(self.task, name, error.value, error.allowed, error.problem) from error.__cause__
-
-    def load(self, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Read what `dump` wrote, perhaps before the function changed, as `args` and `kwargs` for a call."""
-        name = "arguments"
-        try:
-            plain = from_text(text, MAX_DEPTH + 2)  # a value lies in the object, perhaps under "*" or "**"
-            named, rest, extra = self._sort(plain)
-            values: dict[str, Any] = {}
-            for name, each in named.items():
-                values[name] = self._named[name].load(each)
-            args = self._by_position(values, everything=bool(rest))
-            if rest and self._rest:
-                name, codec = self._rest
-                args += [codec.load(each) for each in rest]
-            if extra and self._extra:
-                name, codec = self._extra
-                values |= {key: codec.load(each) for key, each in extra.items()}
-        except InvalidData as error:
-            problem = str(InvalidData(name, error.value, error.allowed, error.problem))
-            raise UnreadableArguments(self.task, problem) from error.__cause__
-        return tuple(args), values
-
-    def dump_result(self, value: object) -> str:
-        """Write what the function returned; refuse what its return annotation does not describe."""
-        try:
-            return to_text(self._result.dump(value))
-        except InvalidData as error:
-            raise InvalidData(self._returned, error.value, error.allowed, error.problem) from error.__cause__
-
-    def load_result(self, text: str) -> Any:
-        """Read what `dump_result` wrote, perhaps before the function changed."""
-        try:
-            return self._result.load(from_text(text))
-        except InvalidData as error:
-            raise InvalidData(self._returned, error.value, error.allowed, error.problem) from error.__cause__
-
-    def _add(self, parameter: inspect.Parameter, hint: object) -> None:
-        name, kind = parameter.name, parameter.kind
-        if kind is parameter.VAR_POSITIONAL:
-            self._rest = f"*{name}", self._codec(f"*{name}", hint)
-        elif kind is parameter.VAR_KEYWORD:
-            self._extra = f"**{name}", self._codec(f"**{name}", hint)
-        else:
-            self._named[name] = self._codec(name, hint)
-            if parameter.default is not parameter.empty:
-                self._defaults[name] = parameter.default
-            if kind is not parameter.KEYWORD_ONLY:
-                self._positional.append(name)
-            self._positional_only += kind is parameter.POSITIONAL_ONLY
-
-    def _codec(self, name: str, hint: object) -> Codec:
-        try:
-            return Codec(hint)
-        except InvalidData as error:
-            raise InvalidTask(f"{self.task}({name})", error.value, error.allowed, error.problem) from error.__cause__
-
-    def _bind(
-        self, args: tuple[object, ...], kwargs: Mapping[str, object]
-    ) -> tuple[dict[str, object], tuple[object, ...], dict[str, object]]:
-        """Divide what is passed as Python does: by parameter, for `*args`, for `**kwargs`."""
-        named: dict[str, object] = dict(zip(self._positional, args, strict=False))
-        rest = args[len(self._positional) :]
-        extra: dict[str, object] = {}
-        for name, value in kwargs.items():
-            if name not in self._keywords:
-                extra[name] = value
-            elif name in named:
-                raise InvalidArguments(self.task, name, value, self._takes(), "is given a second time")
-            else:
-                named[name] = value
-        if rest and not self._rest:
-            raise InvalidArguments(self.task, None, rest[0], self._takes(), "is one argument too many")
-        if extra and not self._extra:
-            name, value = next(iter(extra.items()))
-            raise InvalidArguments(self.task, name, value, self._takes(), "is not expected")
-        for name in self._required:
-            if name not in named:
-                raise InvalidArguments(self.task, name, _NOTHING, self._takes(), "was given")
-        return named, rest, extra
-
-    def _sort(self, plain: Plain) -> tuple[dict[str, Plain], list[Plain], dict[str, Plain]]:
-        """Divide what is written in the same way, for the function as it is today."""
-        if type(plain) is not dict:
-            raise InvalidData("arguments", plain, "use a JSON object", "is not an object")
-        named = {name: value for name, value in plain.items() if name in self._named}
-        extra = {name: value for name, value in plain.items() if name not in named and name not in {"*", "**"}}
-        rest, keywords = plain.get("*", []), plain.get("**", {})
-        if type(rest) is not list or type(keywords) is not dict:
-            raise InvalidData("arguments", plain, 'use a list under "*" and an object under "**"')
-        for name, value in keywords.items():
-            (named if name in self._keywords and name not in named else extra)[name] = value
-        if rest and not self._rest:
-            raise InvalidData("arguments", rest[0], self._takes(), "is one argument too many")
-        if extra and not self._extra:
-            raise InvalidData("arguments", next(iter(extra)), self._takes(), "is not expected")
-        for name in self._required:
-            if name not in named:
-                raise InvalidData("arguments", name, self._takes(), "is missing")
-        return named, rest, extra
-
-    def _by_position(self, values: dict[str, Any], *, everything: bool) -> list[Any]:
-        """Take out of the values those that a call must pass by position, or the default where there is none."""
-        names = self._positional if everything else self._positional[: self._positional_only]
-        return [values.pop(name) if name in values else self._defaults[name] for name in names]
-
-    def _takes(self) -> str:
-        named = [
-            f"{name}: {type_name(codec.type)}{' = …' if name in self._defaults else ''}"
-            for name, codec in self._named.items()
-        ]
-        others = [f"{name}: {type_name(codec.type)}" for name, codec in filter(None, (self._rest, self._extra))]
-        return f"it takes {', '.join(named + others) or 'no arguments'}"
 
 
 def type_name(type_: object) -> str:
@@ -314,14 +152,6 @@ def type_name(type_: object) -> str:
     if type_ is NoneType:
         return "None"
     return type_.__qualname__ if isinstance(type_, type) else str(type_).replace("typing.", "")
-
-
-class _Nothing:
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-_NOTHING = _Nothing()
 
 
 def _codec(type_: object) -> Codec:
@@ -348,16 +178,8 @@ def _adapter(type_: object) -> TypeAdapter[Any]:
         allowed = "use plain data, datetime, UUID, Decimal, an Enum, a dataclass, a pydantic model, or lists of them"
         raise InvalidData("type", type_name(type_), allowed, "cannot be written as JSON") from error
     except Exception as error:  # a type may bring code of its own
-        raise InvalidData("type", type_name(type_), _one_line(error), "cannot be written as JSON") from error
+        raise InvalidData("type", type_name(type_), one_line(error), "cannot be written as JSON") from error
     return adapter
-
-
-def _hints(function: Callable[..., object], task: str) -> dict[str, Any]:
-    try:
-        return get_type_hints(function, include_extras=True)
-    except Exception as error:  # annotations are code
-        allowed = "import what annotations name where it is found when the module is loaded, not under TYPE_CHECKING"
-        raise InvalidTask(task, _one_line(error), allowed, "keeps its annotations from being read") from error
 
 
 def _is_plain_type(type_: object) -> bool:
@@ -511,6 +333,7 @@ def _place(steps: Iterable[int | str]) -> str:
     return f"at {path}: " if path else ""
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    """Say an error in one short line."""
     text = str(error).partition("\n")[0] or type(error).__name__
     return text if len(text) <= 200 else f"{text[:199]}…"

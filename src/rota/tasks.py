@@ -99,7 +99,7 @@ class Task(Generic[P, R]):
         self, function: Callable[P, Any], *, name: str | None = None, options: TaskOptions | None = None
     ) -> None:
         # Pydantic takes a while to import; commands that know no task do without.
-        from rota.codec import Signature  # noqa: PLC0415
+        from rota.signature import Signature  # noqa: PLC0415
 
         itself: Any = self
         update_wrapper(itself, _checked(function), updated=())  # its own attributes might hide ours

@@ -123,7 +123,7 @@ def _fire(
         fire=fired,
         skips=tuple(Skip(reason, span.first, span.last, span.count) for reason, span in found if span),
         through=going[-1] if going else None,
-        cancel=space.cancel and bool(fired),
+        cancel=space.cancel,
         finished=spent,
     )
 
