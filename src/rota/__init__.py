@@ -26,11 +26,14 @@ from rota.errors import (
     StoreUnavailable,
     TaskFailed,
     TimedOut,
+    UnknownLimit,
     UnknownRun,
     UnknownTask,
     UnreadableArguments,
 )
+from rota.limit import Limit
 from rota.model import Attempt, Run, RunError
+from rota.store.limits import LimitState
 from rota.tasks import Call, Task
 from rota.times import AnyOf, At, Calendar, Cron, Every, Retry, Rule
 from rota.version import __version__
@@ -56,6 +59,8 @@ __all__ = [
     "InvalidTask",
     "InvalidZone",
     "LeaseLost",
+    "Limit",
+    "LimitState",
     "MissingExtra",
     "NoCurrentRun",
     "Retry",
@@ -71,6 +76,7 @@ __all__ = [
     "Task",
     "TaskFailed",
     "TimedOut",
+    "UnknownLimit",
     "UnknownRun",
     "UnknownTask",
     "UnreadableArguments",

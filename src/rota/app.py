@@ -13,6 +13,8 @@ from rota.db.database import Database, Work
 from rota.db.migrate import Migrations
 from rota.engine.worker import Worker, WorkerSettings
 from rota.errors import Invalid, LeaseLost, StoreUnavailable
+from rota.limit import keys as limit_keys
+from rota.limits import Limits
 from rota.model import Run
 from rota.runs import Runs
 from rota.settings import store_url
@@ -45,6 +47,7 @@ class Rota(TaskDecorator):
         self._knocks: set[asyncio.Task[None]] = set()
         self._pending: set[str] = set()
         self.runs = Runs(self._db, self._store, self.tasks, self._knock)
+        self.limits = Limits(self._db, self._knock)
 
     async def connect(self) -> None:
         """Connect to the store as it is."""
@@ -94,14 +97,16 @@ class Rota(TaskDecorator):
         queue: str | None = None,
         unique: str | None = None,
         unique_for: Length = 0,
+        limits: Iterable[str] = (),
         connection: Any = None,
     ) -> Run[R]:
         """Store a run; once this returns it is not lost, whatever dies.
 
-        With `unique` it is stored only where no run of this key is under way, or was made within `unique_for`; its
-        `created` tells. With `connection` it exists if and only if the caller's transaction on it commits.
+        It becomes ready when its time has come and there is room under its task's limits and these. With `unique` it is
+        stored only where no run of this key is under way, or was made within `unique_for`; its `created` tells. With
+        `connection` it exists if and only if the caller's transaction on it commits.
         """
-        usual = _new_run(call)
+        usual = _new_run(call.limited(*limits) if limits else call)
         new = replace(
             usual,
             queue=usual.queue if queue is None else TaskOptions(queue=queue).queue,
@@ -132,6 +137,7 @@ class Rota(TaskDecorator):
     async def _insert(self, batch: list[NewRun], connection: Any) -> list[int]:
         found: list[int] = await self._write(lambda: self._store.insert(batch), connection, single=True)
         self._knock("ready")
+        self._knock("waiting")  # some may be under limits of their task or queue
         return found
 
     @contextlib.asynccontextmanager
@@ -162,7 +168,7 @@ class Rota(TaskDecorator):
         return Worker(self._db, self.tasks, settings, self._complete_on)
 
     async def _complete_on(self, worker: str, run: Claimed, result: str, connection: Any) -> None:
-        ended = [Settled(run.id, run.attempt, "succeeded", result)]
+        ended = [Settled(run.id, run.attempt, "succeeded", result, limited=run.limited)]
         if not await run_on(connection, self._db, lambda: self._store.settle(worker, ended)):
             raise LeaseLost(run.id)
 
@@ -193,7 +199,8 @@ def _new_run(call: Call[Any]) -> NewRun:
         raise Invalid("call", call, "use what task.call(…) returns", "is not a call")
     options = call.options
     lost = 0 if options.on_lost == "fail" else options.max_lost
-    return NewRun(call.name, call.args_json, options.queue, options.priority, max_lost=lost)
+    limits = limit_keys([*options.limits, *call.limits])
+    return NewRun(call.name, call.args_json, options.queue, options.priority, limits=limits, max_lost=lost)
 
 
 def _key(unique: str | None, unique_for: Length) -> str | None:

@@ -59,6 +59,11 @@ def current_run() -> CurrentRun:
     return found
 
 
+def current_or_none() -> CurrentRun | None:
+    """Return the run that the code is in, if any."""
+    return _CURRENT.get()
+
+
 def enter(run: CurrentRun) -> None:
     """Make this the current run of the task that is about to start."""
     _CURRENT.set(run)

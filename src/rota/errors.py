@@ -18,6 +18,7 @@ RotaError
 ├── TaskFailed                  a task in a process of its own raised: `.kind`, `.message`, `.trace`
 │   └── ChildDied               or its process ended under it
 ├── TimedOut                    something took longer than it may
+├── UnknownLimit (a LookupError)    a key under which no limit was put: `.key`
 ├── UnknownRun (a LookupError)      a number under which there is no run: `.run`
 ├── UnknownTask (a LookupError)     a name under which there is no task: `.name`
 └── UnreadableArguments         stored arguments that their task does not take, or no longer: `.task`, `.problem`
@@ -160,6 +161,18 @@ class ChildDied(TaskFailed):
 
 class TimedOut(RotaError):
     """Something took longer than it may."""
+
+
+class UnknownLimit(RotaError, LookupError):
+    """There is no limit under that key."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+    def __str__(self) -> str:
+        """Say which."""
+        return f"no limit was put under {_shown(self.key)}"
 
 
 class UnknownRun(RotaError, LookupError):

@@ -78,8 +78,7 @@ class Runs:
         state = await self._db.write(lambda: self._store.cancel(_number(run), note))
         if state is None:
             return (await self.get(run)).state
-        if state == "running":
-            self._knock("cancel")
+        self._knock("cancel" if state == "running" else "waiting")  # where it waited there may be room now
         return state
 
     async def retry(self, run: int) -> Run[Any]:
@@ -94,7 +93,7 @@ class Runs:
         if queue is None:
             other = f"another run of its unique key {found.unique!r} is under way: wait for it, or cancel it"
             raise Invalid("run", run, other, "cannot be tried again now")
-        self._knock("ready")
+        self._knock("waiting" if found.state == "waiting" else "ready")
         return found
 
 

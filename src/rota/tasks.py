@@ -2,8 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from functools import update_wrapper
@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, get_args, overload
 
 from rota.errors import InvalidTask, UnknownTask
+from rota.limit import keys as limit_keys
 from rota.times import Retry, duration
 from rota.times.choices import one_of, whole_number
 from rota.times.policies import Length
@@ -51,6 +52,7 @@ class TaskOptions:
     max_lost: int
     on_lost: OnLost
     isolation: Literal["process"] | None
+    limits: tuple[str, ...]
 
     def __init__(
         self,
@@ -62,6 +64,7 @@ class TaskOptions:
         max_lost: int = 3,
         on_lost: OnLost = "retry",
         isolation: Literal["process"] | None = None,
+        limits: Iterable[str] = (),
     ) -> None:
         if retry is not None and not isinstance(retry, Retry):
             raise InvalidTask("retry", retry, "use a rota.Retry")
@@ -78,6 +81,7 @@ class TaskOptions:
             max_lost=max_lost,
             on_lost=on_lost,
             isolation=isolation,
+            limits=limit_keys(limits),
         )
 
 
@@ -161,11 +165,17 @@ class Call(Generic[R]):
     task: Task[..., R] = field(compare=False, repr=False)
     name: str
     args_json: str
+    limits: tuple[str, ...] = ()
+    """The keys of limits that it is under beside its task's."""
 
     @property
     def options(self) -> TaskOptions:
         """The task's options."""
         return self.task.options
+
+    def limited(self, *keys: str) -> "Call[R]":
+        """Return the same call, under these limits too."""
+        return replace(self, limits=limit_keys([*self.limits, *keys]))
 
 
 class Enqueuer(Protocol):
@@ -246,6 +256,7 @@ class TaskDecorator:
         max_lost: int = 3,
         on_lost: OnLost = "retry",
         isolation: Literal["process"] | None = None,
+        limits: Iterable[str] = (),
     ) -> Decorator: ...
     def task(
         self, function: Callable[..., Any] | None = None, /, *, name: str | None = None, **options: Any

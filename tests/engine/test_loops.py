@@ -25,8 +25,8 @@ LEASE = 30.0
 class Knocks(list[tuple[str, int]]):
     """Hears knocks."""
 
-    def __call__(self, queue: str, count: int) -> None:
-        self.append((queue, count))
+    async def __call__(self, ready: dict[str, int]) -> None:
+        self += ready.items()
 
 
 class Outage:
@@ -335,7 +335,7 @@ async def test_sweeping_takes_back_what_the_dead_held_and_knocks(
     db: Database, workers: WorkerStore, runs: RunStore, clock: Clock
 ) -> None:
     knocks = Knocks()
-    sweeper = Sweeper(db, workers, knocks)
+    sweeper = Sweeper(db, workers, knocks, Bell().ring)
     await db.write(lambda: workers.enter(worker("w"), round(LEASE * SECOND)))
     await db.write(lambda: runs.insert([new()] * 3))
     await claim(db)
@@ -354,6 +354,6 @@ async def test_of_two_who_sweep_at_once_one_takes_each_run_back(
         await db.write(lambda: runs.insert([new()] * 5))
         await claim(db, name)
     clock.advance(31)
-    found = await asyncio.gather(*(Sweeper(db, workers, Knocks()).run_once() for _ in range(4)))
+    found = await asyncio.gather(*(Sweeper(db, workers, Knocks(), Bell().ring).run_once() for _ in range(4)))
     assert sum(found) == 15
     assert {each.lost for each in await claim(db)} == {1}

@@ -237,7 +237,7 @@ async def test_a_worker_that_cannot_trust_its_lease_acts_as_if_it_were_lost(app:
         before = worker.id
         assert worker._renewer is not None
         worker._renewer._until = 0
-        worker.knock("default", 1)
+        worker.knock()
         assert await stage.stopped.get() == run
         await until(lambda: worker.id != before)
         await ask(app._db, "UPDATE rota_workers SET lease = 0 WHERE id = :id", id=before)
@@ -284,7 +284,7 @@ async def test_a_worker_that_gets_its_own_lost_run_again_keeps_the_attempts_apar
         assert await begun.get() == 1
         await ask(app._db, "UPDATE rota_workers SET lease = 0")
         await app.worker().sweeper.run_once()
-        worker.knock("default", 1)
+        worker.knock()
         assert await begun.get() == 2
         assert len(worker._running) == 2  # each has its slot
         go_on[1].set()
@@ -353,7 +353,7 @@ async def test_what_was_lost_twice_runs_alone_of_its_kind(
     async with working(app) as (worker, _):
         begun = [await stage.begun.get() for _ in range(2)]
         for _ in range(3):
-            worker.knock("default", 1)
+            worker.knock()
             await worker._claimer.run_once(0, 0, quarantine=False)
         assert stage.begun.empty()
         assert len(worker._quarantined & set(begun)) == 1
@@ -399,7 +399,7 @@ async def test_a_worker_outlives_an_outage_of_the_store(app: Rota, monkeypatch: 
 
     async with working(app) as (worker, work):
         monkeypatch.setattr(app._db, "write", away)
-        worker.knock("default", 1)
+        worker.knock()
         for _ in range(3):
             await tries.acquire()
         monkeypatch.setattr(app._db, "write", real)
@@ -417,8 +417,8 @@ async def test_what_a_claim_took_whose_answer_was_lost_is_given_back_and_run(
 
     claim, lost = claiming.Claimer._claim, []
 
-    async def answer_is_lost(self: claiming.Claimer, *values: Any) -> Any:
-        found = await claim(self, *values)
+    async def answer_is_lost(self: claiming.Claimer, *values: Any, **more: Any) -> Any:
+        found = await claim(self, *values, **more)
         if found and not lost:
             lost.extend(found)
             raise StoreUnavailable("the answer was lost")
@@ -465,7 +465,7 @@ async def test_a_stop_is_heard_while_the_store_is_away(app: Rota, monkeypatch: p
         monkeypatch.setattr(app._db, "write", away)
         assert worker._renewer is not None
         worker._renewer._until = 0
-        worker.knock("default", 1)
+        worker.knock()
         for _ in range(3):
             await tries.acquire()
         worker.stop()

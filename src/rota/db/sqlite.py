@@ -282,7 +282,7 @@ def _rows(connection: sqlite3.Connection, step: Step, now: Callable[[], int]) ->
     places = [step.columns.index(name) if name in step.columns else -1 for name in names]
     fixed = [None if place >= 0 else given[name] for name, place in zip(names, places, strict=True)]
     bound = ([row[p] if p >= 0 else f for p, f in zip(places, fixed, strict=True)] for row in step.rows)
-    if "RETURNING" in text:
+    if "RETURNING" in text or text.startswith("SELECT"):
         return [found for values in bound for found in cursor.execute(text, values).fetchall()]
     cursor.executemany(text, bound)
     return ()

@@ -49,7 +49,7 @@ class Settler:
             return 0
         worker = self._worker()
         try:
-            plain = all(each.outcome == "succeeded" and each.attempt == 1 for each in batch)
+            plain = all(each.outcome == "succeeded" and each.attempt == 1 and not each.limited for each in batch)
             held = await self._db.write(lambda: self._runs.settle(worker, batch), single=plain)
         except BaseException:
             self._ended = batch + self._ended  # fencing makes it harmless to write what may have been written
@@ -59,7 +59,7 @@ class Settler:
         self.fenced += sum(each.run not in held and not each.completed for each in batch)
         if not self._ended:
             self._idle.set()
-        if any(each.delay is not None for each in batch):
+        if any(each.delay is not None or each.limited for each in batch):
             self._waiting()
         return len(batch)
 

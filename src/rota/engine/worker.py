@@ -8,7 +8,7 @@ import secrets
 import socket
 from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rota import clock
@@ -69,18 +69,21 @@ class Worker:
         self._claimer = Claimer(database, self.runs, lambda: self.id, settings.queues, settings.slots)
         self._executor = Executor(tasks, self._context, settings.slots, settings.most_stuck)
         self._renewer: Renewer | None = None
-        self.admitter = Admitter(database, self.runs, self.knock)
+        self.admitter = Admitter(database, self.runs, self._tell)
         self._settler = Settler(database, self.runs, lambda: self.id, self.admitter.bell.ring)
-        self.sweeper = Sweeper(database, self.workers, self.knock)
+        self.sweeper = Sweeper(database, self.workers, self._tell, self.admitter.bell.ring)
 
     @property
     def fenced(self) -> int:
         """How many results came too late: the run was somebody else's by then."""
         return self._settler.fenced
 
-    def knock(self, _queue: str, _count: int) -> None:
+    def knock(self) -> None:
         """Hear that there are ready runs."""
         self._bell.ring()
+
+    async def _tell(self, _ready: dict[str, int]) -> None:
+        await self._db.notify("ready")
 
     def heard(self, topic: str | None) -> None:
         """Hear that something changed in the store."""
@@ -160,7 +163,7 @@ class Worker:
             if ended.outcome in ("failed", "retry"):
                 said = "" if ended.error is None else f"{ended.error.kind}: {ended.error.message}".splitlines()[0]
                 _log.warning("run %s of %s: attempt %s: %s: %s", run.id, run.task, run.attempt, ended.outcome, said)
-            self._settler.add(ended)
+            self._settler.add(replace(ended, limited=run.limited))
             self._claimer.learn(clock.monotonic() - began)
         finally:
             self._running.pop((run.id, run.attempt), None)
