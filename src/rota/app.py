@@ -46,6 +46,7 @@ class Rota(TaskDecorator):
         self._store = RunStore(self._db)
         self._knocks: set[asyncio.Task[None]] = set()
         self._pending: set[str] = set()
+        self._entered = 0
         self.runs = Runs(self._db, self._store, self.tasks, self._knock)
         self.limits = Limits(self._db, self._knock)
 
@@ -68,11 +69,16 @@ class Rota(TaskDecorator):
         await self._db.close()
 
     async def __aenter__(self) -> Self:
-        await self.open()
+        """Open the store; entered again inside, it is open already, and stays so until the outermost is left."""
+        if not self._entered:
+            await self.open()
+        self._entered += 1
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        self._entered -= 1
+        if not self._entered:
+            await self.close()
 
     async def migrate(self) -> list[str]:
         """Bring the store's tables up to date; returns what was applied."""
@@ -106,7 +112,7 @@ class Rota(TaskDecorator):
         stored only where no run of this key is under way, or was made within `unique_for`; its `created` tells. With
         `connection` it exists if and only if the caller's transaction on it commits.
         """
-        usual = _new_run(call.limited(*limits) if limits else call)
+        usual = _new_run(call, limit_keys(limits))
         new = replace(
             usual,
             queue=usual.queue if queue is None else TaskOptions(queue=queue).queue,
@@ -193,13 +199,13 @@ class Rota(TaskDecorator):
         task.add_done_callback(self._knocks.discard)
 
 
-def _new_run(call: Call[Any]) -> NewRun:
+def _new_run(call: Call[Any], more: tuple[str, ...] = ()) -> NewRun:
     """Return the run of a call as its task's options want it."""
     if not isinstance(call, Call):
         raise Invalid("call", call, "use what task.call(…) returns", "is not a call")
     options = call.options
     lost = 0 if options.on_lost == "fail" else options.max_lost
-    limits = limit_keys([*options.limits, *call.limits])
+    limits = limit_keys([*options.limits, *call.limits, *more])
     return NewRun(call.name, call.args_json, options.queue, options.priority, limits=limits, max_lost=lost)
 
 

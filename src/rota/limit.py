@@ -9,6 +9,7 @@ from datetime import timedelta
 from rota.errors import Invalid
 from rota.times.choices import whole_number
 from rota.times.durations import duration
+from rota.times.moments import micros
 from rota.times.policies import Length
 
 MOST_AT_ONCE = 1_000_000
@@ -31,15 +32,15 @@ class Limit:
     keys_at_once: int | None
 
     def __init__(self, at_once: int | None = None, *, gap: Length = 0, keys_at_once: int | None = None) -> None:
-        micros = duration(gap, "gap")
+        length = duration(gap, "gap")
+        if at_once is None and length:
+            raise Invalid("gap", gap, "say also how many: Limit(at_once=1, gap=…)", "goes with at_once")
         if at_once is None and keys_at_once is None:
             raise Invalid("limit", None, "say at_once=…, keys_at_once=… or both", "limits nothing")
-        if at_once is None and micros:
-            raise Invalid("gap", gap, "say also how many: Limit(at_once=1, gap=…)", "goes with at_once")
         for name, value in (("at_once", at_once), ("keys_at_once", keys_at_once)):
             if value is not None:
                 whole_number(name, value, 1, MOST_AT_ONCE, Invalid)
-        vars(self).update(at_once=at_once, gap=timedelta(microseconds=micros), keys_at_once=keys_at_once)
+        vars(self).update(at_once=at_once, gap=timedelta(microseconds=length), keys_at_once=keys_at_once)
 
 
 def key(value: object) -> str:
@@ -105,7 +106,7 @@ class LimitSet:
     def gap(self, key: str) -> int:
         """Return the pause after the end of one of a key, in microseconds."""
         limit = self.of(key)
-        return 0 if limit is None else limit.gap // timedelta(microseconds=1)
+        return 0 if limit is None else micros(limit.gap)
 
     def governing(self, task: str, queue: str, named: Iterable[str]) -> tuple[str, ...]:
         """Return the keys of a run that are limited: those it names, its task's and its queue's."""
@@ -133,10 +134,9 @@ class Room:
     busy_keys: dict[str, set[str]] = field(default_factory=dict)
     """The busy keys of each group that has a cap."""
 
-    @property
-    def open_groups(self) -> list[str]:
-        """The groups of which more keys may become busy."""
-        return [name for name, busy in self.busy_keys.items() if len(busy) < (self.limits.cap(name) or 0)]
+    def open_groups(self, own: AbstractSet[str]) -> list[str]:
+        """Return the groups of which more keys may become busy, for those at least who own these already."""
+        return [name for name, busy in self.busy_keys.items() if len(busy - own) < (self.limits.cap(name) or 0)]
 
     def blocker(self, keys: Iterable[str], own: AbstractSet[str] = frozenset()) -> str | None:
         """Return the key or group that keeps a run of these keys waiting; None if there is room.

@@ -185,7 +185,9 @@ async def test_a_limit_that_is_put_later_counts_what_is_under_way(db: Database, 
     assert (await admit()).ready == {"default": 1}
 
 
-async def test_a_limit_that_is_changed_or_removed_counts_at_once(db: Database, admit: Admit, limits: LimitStore) -> None:
+async def test_a_limit_that_is_changed_or_removed_counts_at_once(
+    db: Database, admit: Admit, limits: LimitStore
+) -> None:
     await limit(db, "gpu", 1)
     for _ in range(6):
         await named(db, "gpu")

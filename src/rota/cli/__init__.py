@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rota.cli import rules, runs, store, worker
+from rota.cli import limits, rules, runs, store, worker
 from rota.errors import RotaError
 from rota.version import __version__
 
@@ -23,6 +23,7 @@ app.command("worker")(worker.worker)
 app.command("migrate")(store.migrate)
 app.command("doctor")(store.doctor)
 app.add_typer(runs.runs, name="runs")
+app.add_typer(limits.limits, name="limits")
 
 
 def _show_version(wanted: bool) -> None:

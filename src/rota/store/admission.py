@@ -142,7 +142,7 @@ class Admission:
         for name in limits.groups:
             room.busy_keys[name] = {row[0] for row in (yield self._db.query("taken.family", family=name))}
         opening = _Opening(worked, room, (yield from self._reserved()))
-        gates = {"", *rested, *room.open_groups, *(f"!{queue}" for queue in worked)}
+        gates = {"", *rested, *room.open_groups(opening.own), *(f"!{queue}" for queue in worked)}
         again = False
         while gates:
             rows = yield self._db.many("lines.at", ("gate",), [(each,) for each in sorted(gates)], most=_LINES)
@@ -272,12 +272,19 @@ class _Opening:
             line.passed += 1
         line.gate = gate
         if line.passed >= _PATIENCE and not self.own and not line.reserves and not gate.startswith("!"):
-            free = tuple(each for each in line.keys if self.room.blocker((each,)) is None)
-            if free:
-                self.room.take(free)
-                self.own = frozenset(free)
-                found.reserved = free
-                line.reserves = True
+            self._reserve(line, found)
+
+    def _reserve(self, line: _Line, found: _Found) -> None:
+        """Keep what the line can get of its keys."""
+        free: list[str] = []
+        for each in line.keys:
+            if self.room.blocker((each,)) is None:
+                self.room.take((each,))
+                free.append(each)
+        if free:
+            self.own = frozenset(free)
+            found.reserved = tuple(free)
+            line.reserves = True
 
     def _give_up(self, line: _Line, found: _Found) -> None:
         line.reserves = False

@@ -3,13 +3,13 @@
 import builtins
 import json
 from dataclasses import dataclass
-from datetime import timedelta
 
 from rota.db.database import Database, Operation
 from rota.errors import Invalid
 from rota.limit import Limit, LimitSet, Room, Use, group
 from rota.model import Run
 from rota.store.admission import read_limits
+from rota.times.moments import micros
 
 MOST_LIMITS = 1_000
 _UNCLAIMED = 60_000_000
@@ -57,8 +57,9 @@ class LimitStore:
             raise Invalid(
                 "limits", key, "use a group such as host:* for many keys", f"would be number {len(known) + 1}"
             )
-        gap = limit.gap // timedelta(microseconds=1)
-        yield self._db.query("limits.put", key=key, at_once=limit.at_once, gap=gap, keys_at_once=limit.keys_at_once)
+        yield self._db.query(
+            "limits.put", key=key, at_once=limit.at_once, gap=micros(limit.gap), keys_at_once=limit.keys_at_once
+        )
         kind, _, name = key.partition(":")
         every = name == "*" and kind in ("task", "queue")
         task, queue = (name if kind == each else None for each in ("task", "queue"))
