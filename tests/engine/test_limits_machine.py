@@ -270,8 +270,8 @@ class Admissions(RuleBasedStateMachine):
                 break
         else:
             raise AssertionError("some runs wait for ever")
-        self.clock.advance(100)
         self.do(self.db.write(self.limit_store.sweep))
+        self.clock.advance(100)
         self.do(self.db.write(lambda: self.admission.admit(1_000)))
         for table in ("rota_lines", "rota_holds", "rota_taken"):
             assert not self.do(ask(self.db, f"SELECT * FROM {table}"))  # noqa: S608 (our own names)

@@ -106,9 +106,10 @@ class Admission:
 
     def _wait(self) -> Operation[int | None]:
         """Return how long nothing changes by itself."""
-        if not (yield self._db.query("lines.any")):
+        (row,) = yield self._db.query("lines.next")
+        if not row["waiting"]:
             return None
-        until: int | None = (yield self._db.query("taken.next"))[0][0]
+        until: int | None = row["wait"]
         return _LONGEST if until is None else max(0, min(until, _LONGEST))
 
     def _arrive(self, limits: LimitSet, most: int, ready: dict[str, int]) -> Operation[int]:

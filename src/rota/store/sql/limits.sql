@@ -105,6 +105,10 @@ UPDATE rota_lines SET reserves = 0, passed = 0 WHERE reserves = 1
 -- name: lines.any
 SELECT line FROM rota_lines LIMIT 1
 
+-- name: lines.next
+SELECT EXISTS (SELECT 1 FROM rota_lines) AS waiting,
+  (SELECT min(free_at) FROM rota_taken WHERE free_at IS NOT NULL) - CAST(:now AS BIGINT) AS wait
+
 -- name: lines.reset
 UPDATE rota_runs SET gate = NULL WHERE state = 'waiting' AND gate IS NOT NULL
 
@@ -132,9 +136,6 @@ WHERE free_at <= CAST(:now AS BIGINT)
   -- A clock that was set back would make a key rest for as long.
   OR free_at > CAST(:now AS BIGINT) + (SELECT max(gap) FROM rota_limits)
 RETURNING key
-
--- name: taken.next
-SELECT min(free_at) - CAST(:now AS BIGINT) FROM rota_taken WHERE free_at IS NOT NULL
 
 -- name: taken.rests
 SELECT max(free_at) - CAST(:now AS BIGINT) FROM rota_taken WHERE key = :key AND free_at IS NOT NULL
