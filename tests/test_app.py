@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -89,6 +90,14 @@ async def test_a_run_takes_its_tasks_options(app: Rota, add: Task[[int, int], in
     run = await app.enqueue(add.call(1, right=2))
     assert (run.task, run.args, run.queue, run.priority) == ("add", '{"left":1,"right":2}', "sums", 75)
     assert (run.state, run.created) == ("ready", True)
+
+
+async def test_a_task_enqueues_itself(app: Rota, add: Task[[int, int], int]) -> None:
+    run = await add.enqueue(1, right=2)
+    assert (run.args, run.queue, run.priority, run.created) == ('{"left":1,"right":2}', "sums", 75, True)
+    assert replace(await app.runs.get(run.id), created=True) == run
+    with pytest.raises(InvalidArguments):
+        await add.enqueue(1, "2")  # type: ignore[arg-type]
 
 
 async def test_an_enqueue_may_say_otherwise(app: Rota, add: Task[[int, int], int]) -> None:

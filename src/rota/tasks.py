@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, get_args
 
 from rota.errors import InvalidTask, UnknownTask
 from rota.limit import keys as limit_keys
+from rota.model import Run
 from rota.times import Retry, duration
 from rota.times.choices import one_of, whole_number
 from rota.times.policies import Length
@@ -122,6 +123,13 @@ class Task(Generic[P, R]):
         """Return the call of this task with these arguments; raise InvalidArguments where they do not fit."""
         return Call(self, self.name, self._signature.dump(args, kwargs))
 
+    async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Run[R]:
+        """Store a run of this task with these arguments, as its options say; `app.enqueue` says it otherwise."""
+        if self.enqueuer is None:
+            allowed = "decorate the function with @app.task, or use app.enqueue(task.call(…))"
+            raise InvalidTask("task", self.name, allowed, "belongs to no app")
+        return await self.enqueuer.enqueue(self.call(*args, **kwargs))
+
     def load(self, args_json: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Read the arguments of a call; raise UnreadableArguments where the function does not take them."""
         return self._signature.load(args_json)
@@ -181,7 +189,7 @@ class Call(Generic[R]):
 class Enqueuer(Protocol):
     """What a task needs of its app to enqueue itself."""
 
-    async def enqueue(self, call: Call[Any], /) -> Any:
+    async def enqueue(self, call: Call[R], /) -> Run[R]:
         """Store a run of this call and return it."""
 
 
