@@ -19,6 +19,8 @@ from rota.errors import (
     InvalidTask,
     InvalidZone,
     LeaseLost,
+    LockHeld,
+    LockLost,
     MissingExtra,
     NoCurrentRun,
     RotaError,
@@ -32,6 +34,7 @@ from rota.errors import (
     UnreadableArguments,
 )
 from rota.limit import Limit
+from rota.locks import Lock
 from rota.model import Attempt, Run, RunError
 from rota.store.limits import LimitState
 from rota.tasks import Call, Task
@@ -61,6 +64,9 @@ __all__ = [
     "LeaseLost",
     "Limit",
     "LimitState",
+    "Lock",
+    "LockHeld",
+    "LockLost",
     "MissingExtra",
     "NoCurrentRun",
     "Retry",

@@ -15,6 +15,7 @@ from rota.engine.worker import Worker, WorkerSettings
 from rota.errors import Invalid, LeaseLost, StoreUnavailable
 from rota.limit import keys as limit_keys
 from rota.limits import Limits
+from rota.locks import Lock
 from rota.model import Run
 from rota.runs import Runs
 from rota.settings import store_url
@@ -145,6 +146,10 @@ class Rota(TaskDecorator):
         self._knock("ready")
         self._knock("waiting")  # some may be under limits of their task or queue
         return found
+
+    def lock(self, name: str, *, ttl: Length = "60s", wait: Length | None = None) -> Lock:
+        """Return a lock for `async with`, which takes it, after so long a `wait` at most where another holds it."""
+        return Lock(self._db, name, ttl=ttl, wait=wait)
 
     @contextlib.asynccontextmanager
     async def running(

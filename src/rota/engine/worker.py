@@ -87,6 +87,8 @@ class Worker:
 
     def heard(self, topic: str | None) -> None:
         """Hear that something changed in the store."""
+        if topic is not None and topic.startswith("lock:"):  # of a user's lock: no run
+            return
         if topic != "waiting":
             self._bell.ring()
         if topic in (None, "waiting"):
