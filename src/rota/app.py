@@ -7,24 +7,24 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Self, TypeVar
 
+from rota import settings
 from rota.db.borrowed import run_on
 from rota.db.connect import database
 from rota.db.database import Database, Work
 from rota.db.migrate import Migrations
 from rota.engine.worker import Worker, WorkerSettings
-from rota.errors import Invalid, LeaseLost, StoreUnavailable
+from rota.errors import Invalid, InvalidDuration, LeaseLost, StoreUnavailable
 from rota.limit import keys as limit_keys
 from rota.limits import Limits
 from rota.locks import Lock
 from rota.model import Run
 from rota.runs import Runs
-from rota.settings import store_url
 from rota.store.reads import QueueState, Reads
 from rota.store.runs import Claimed, NewRun, RunStore, Settled
 from rota.store.workers import WorkerRecord, WorkerStore
 from rota.tasks import Call, Priority, Registry, TaskDecorator, TaskOptions, priority_number
 from rota.times.choices import some, whole_number
-from rota.times.durations import duration
+from rota.times.durations import duration, duration_text
 from rota.times.moments import SECOND, instant
 from rota.times.policies import Length
 
@@ -40,10 +40,11 @@ _LONGEST_KEY = 1_000
 class Rota(TaskDecorator):
     """A store, the tasks of an application, and what is done with them."""
 
-    def __init__(self, store: str | None = None, *, name: str = "rota") -> None:
+    def __init__(self, store: str | None = None, *, name: str = "rota", keep: Length | None = None) -> None:
         self.name = name
+        self._keep = settings.keep(keep)
         self.tasks = Registry(self)
-        self._db: Database = database(store or store_url(), ["rota.store.sql"])
+        self._db: Database = database(store or settings.store_url(), ["rota.store.sql"])
         self._store = RunStore(self._db)
         self._knocks: set[asyncio.Task[None]] = set()
         self._pending: set[str] = set()
@@ -121,7 +122,7 @@ class Rota(TaskDecorator):
             delay=duration(delay, "delay"),
             at=None if at is None else instant(at, "at"),
             unique=_key(unique, unique_for),
-            unique_for=duration(unique_for, "unique_for"),
+            unique_for=self._within_keep(unique_for),
         )
         insert = self._store.insert_one if unique is None else self._store.insert_unique
         found: Run[R] = await self._write(lambda: insert(new), connection, single=unique is None)
@@ -175,8 +176,16 @@ class Rota(TaskDecorator):
         ]
         whole_number("slots", slots, 1, MOST_SLOTS, Invalid)
         lanes = tuple(TaskOptions(queue=each).queue for each in some("queues", queues, MOST_QUEUES, Invalid))
-        settings = WorkerSettings(lanes, slots, seconds[0], seconds[1])
-        return Worker(self._db, self.tasks, settings, self._complete_on)
+        chosen = WorkerSettings(lanes, slots, seconds[0], seconds[1], keep=self._keep)
+        return Worker(self._db, self.tasks, chosen, self._complete_on)
+
+    def _within_keep(self, unique_for: Length) -> int:
+        """Refuse a time that outlives history: a run that is gone cannot keep its twin away."""
+        found = duration(unique_for, "unique_for")
+        if found > self._keep:
+            allowed = f"ended runs are kept for {duration_text(self._keep)}: use at most that, or a longer keep"
+            raise InvalidDuration("unique_for", unique_for, allowed, "is too long")
+        return found
 
     async def _complete_on(self, worker: str, run: Claimed, result: str, connection: Any) -> None:
         ended = [Settled(run.id, run.attempt, "succeeded", result, limited=run.limited)]

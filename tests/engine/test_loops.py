@@ -9,6 +9,7 @@ from tests.stores import SECOND, Clock, ask, claim, claim_one, ended, get, new, 
 from rota import clock as real_clock
 from rota.db.database import Database
 from rota.engine import claim as claiming
+from rota.engine import sweep as sweeping
 from rota.engine.admit import Admitter
 from rota.engine.bell import Bell
 from rota.engine.claim import Claimer
@@ -357,3 +358,57 @@ async def test_of_two_who_sweep_at_once_one_takes_each_run_back(
     found = await asyncio.gather(*(Sweeper(db, workers, Knocks(), Bell().ring).run_once() for _ in range(4)))
     assert sum(found) == 15
     assert {each.lost for each in await claim(db)} == {1}
+
+
+async def ended_long_ago(db: Database, runs: RunStore, number: int) -> None:
+    await db.write(lambda: runs.insert([new()] * number))
+    await ask(db, "UPDATE rota_runs SET state = 'failed', finished_at = id")
+
+
+async def left(db: Database) -> int:
+    return int((await ask(db, "SELECT count(*) FROM rota_runs"))[0][0])
+
+
+async def test_sweeping_removes_old_history_in_batches(
+    db: Database, workers: WorkerStore, runs: RunStore, clock: Clock
+) -> None:
+    sweeper = Sweeper(db, workers, Knocks(), Bell().ring, keep=60 * SECOND)
+    await ended_long_ago(db, runs, 2_500)
+    young = await put(db)
+    await db.write(lambda: runs.cancel(young.id, "no more"))
+    assert [await sweeper.history_once() for _ in range(3)] == [True, True, False]
+    assert await left(db) == 1
+    clock.advance(61)
+    assert not await sweeper.history_once()
+    assert await left(db) == 0
+
+
+async def test_a_long_history_is_removed_at_once_and_leases_are_looked_after_in_between(
+    db: Database, workers: WorkerStore, runs: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeping, "_EVERY_SECONDS", 1_000.0)
+    monkeypatch.setattr(sweeping, "_HISTORY_FIRST_SECONDS", 0)
+    sweeper = Sweeper(db, workers, Knocks(), Bell().ring)
+    done, rounds = asyncio.Event(), []
+    lease_once, history_once = sweeper.run_once, sweeper.history_once
+
+    async def leases() -> int:
+        rounds.append("leases")
+        return await lease_once()
+
+    async def history() -> bool:
+        rounds.append("history")
+        more = await history_once()
+        if not more:
+            done.set()
+        return more
+
+    monkeypatch.setattr(sweeper, "run_once", leases)
+    monkeypatch.setattr(sweeper, "history_once", history)
+    await ended_long_ago(db, runs, 2_500)
+    loop = asyncio.ensure_future(sweeper.run())
+    await asyncio.wait_for(done.wait(), 60)
+    loop.cancel()
+    await asyncio.wait([loop])
+    assert rounds == ["leases", "history"] * 3
+    assert await left(db) == 0

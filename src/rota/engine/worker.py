@@ -24,6 +24,7 @@ from rota.engine.settle import Settler
 from rota.engine.sweep import Sweeper
 from rota.errors import InvalidData, StoreUnavailable
 from rota.model import RunError
+from rota.settings import KEEP
 from rota.store.runs import Claimed, RunStore
 from rota.store.workers import NewWorker, Renewal, WorkerStore
 from rota.tasks import Registry, Task
@@ -45,6 +46,8 @@ class WorkerSettings:
     lease: float = 30.0
     grace: float = 30.0
     most_stuck: int = 10
+    keep: int = KEEP
+    """How long ended runs are kept, in microseconds."""
 
 
 class Worker:
@@ -71,7 +74,7 @@ class Worker:
         self._renewer: Renewer | None = None
         self.admitter = Admitter(database, self.runs, self._tell)
         self._settler = Settler(database, self.runs, lambda: self.id, self.admitter.bell.ring)
-        self.sweeper = Sweeper(database, self.workers, self._tell, self.admitter.bell.ring)
+        self.sweeper = Sweeper(database, self.workers, self._tell, self.admitter.bell.ring, settings.keep)
 
     @property
     def fenced(self) -> int:
