@@ -9,6 +9,7 @@ import os
 import sqlite3
 import tempfile
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from rota import clock
 from rota.db.database import Database, Many, Operation, Rows, Step, Work
 from rota.db.statements import Dialect, Statements
 from rota.errors import StoreUnavailable
@@ -30,6 +32,7 @@ _MOST_TOGETHER = 256
 _LOOK_SECONDS = 0.04
 """How often to look for other processes' writes; a look costs a few microseconds."""
 _READERS = 2
+_AGAIN_SECONDS = 0.005
 
 
 class SqliteDatabase(Database):
@@ -157,8 +160,8 @@ class SqliteDatabase(Database):
             self._file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         self._connections.append(connection)
+        _use_wal(connection)
         for pragma in (
-            "journal_mode = WAL",
             f"synchronous = {'FULL' if self._durable else 'NORMAL'}",
             "foreign_keys = ON",
             "temp_store = MEMORY",
@@ -302,6 +305,20 @@ def _translated() -> Iterator[None]:
 def _concerns_everyone(error: Exception) -> bool:
     """Tell a full disk or a lock from a mistake in one statement."""
     return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode != sqlite3.SQLITE_ERROR
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch the file to WAL, for good. Whoever else opens a new file at this moment makes SQLite refuse at once."""
+    until = clock.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or clock.monotonic() >= until:
+                raise
+            time.sleep(_AGAIN_SECONDS)
+        else:
+            return
 
 
 def _data_version(connection: sqlite3.Connection) -> int:
