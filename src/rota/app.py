@@ -12,12 +12,12 @@ from rota.db.connect import database
 from rota.db.database import Database, Work
 from rota.db.migrate import Migrations
 from rota.engine.worker import Worker, WorkerSettings
-from rota.errors import Invalid, LeaseLost, StoreUnavailable
+from rota.errors import Invalid, StoreUnavailable
 from rota.model import Run
 from rota.runs import Runs
 from rota.settings import store_url
 from rota.store.reads import QueueState, Reads
-from rota.store.runs import Claimed, NewRun, RunStore, Settled
+from rota.store.runs import NewRun, RunStore
 from rota.store.workers import WorkerRecord, WorkerStore
 from rota.tasks import Call, Priority, Registry, TaskDecorator, TaskOptions, priority_number
 from rota.times.choices import some, whole_number
@@ -159,12 +159,7 @@ class Rota(TaskDecorator):
         whole_number("slots", slots, 1, MOST_SLOTS, Invalid)
         lanes = tuple(TaskOptions(queue=each).queue for each in some("queues", queues, MOST_QUEUES, Invalid))
         settings = WorkerSettings(lanes, slots, seconds[0], seconds[1])
-        return Worker(self._db, self.tasks, settings, self._complete_on)
-
-    async def _complete_on(self, worker: str, run: Claimed, result: str, connection: Any) -> None:
-        ended = [Settled(run.id, run.attempt, "succeeded", result)]
-        if not await run_on(connection, self._db, lambda: self._store.settle(worker, ended)):
-            raise LeaseLost(run.id)
+        return Worker(self._db, self.tasks, settings)
 
     async def _write(self, work: Work[T], connection: Any, *, single: bool) -> T:
         if connection is not None:

@@ -11,7 +11,8 @@ from typing import Any
 
 from rota import context
 from rota.engine import outcome
-from rota.engine.isolated import Isolated
+from rota.engine.complete import Holder
+from rota.engine.isolated import Isolated, Refused
 from rota.errors import InvalidData, TaskFailed, TimedOut, UnknownTask, UnreadableArguments
 from rota.store.runs import Claimed, Settled
 from rota.tasks import Registry, Task
@@ -32,12 +33,14 @@ class _Attempt:
 class Executor:
     """Runs tasks: coroutines in the event loop, plain functions in threads, isolated ones in processes of their own."""
 
-    def __init__(self, tasks: Registry, make_context: MakeContext, slots: int, most_stuck: int) -> None:
+    def __init__(
+        self, tasks: Registry, make_context: MakeContext, slots: int, most_stuck: int, holder: Callable[[], Holder]
+    ) -> None:
         self._tasks = tasks
         self._make_context = make_context
         self._most_stuck = most_stuck
         self._threads = ThreadPoolExecutor(slots + most_stuck, "rota-task")
-        self._isolated = Isolated()
+        self._isolated = Isolated(holder)
         self._attempts: dict[int, _Attempt] = {}
         self.stuck = 0
         """How many tasks were told to stop and did not."""
@@ -69,25 +72,25 @@ class Executor:
             return outcome.unknown(run)
         current = self._make_context(run, task)
         try:
-            value = await self._limited(run, task, self._begin(task, current, run.args))
+            value = await self._limited(run, task, self._begin(task, current, run))
             result = value if task.isolation == "process" else task.dump_result(value)
             ended = outcome.returned(run, result)
         except outcome.Stopped as stopped:
             ended = outcome.cancelled(run, str(stopped))
-        except (InvalidData, UnreadableArguments) as error:
+        except (InvalidData, UnreadableArguments, Refused) as error:
             ended = outcome.refused(run, error)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a task raises is its own)
             ended = outcome.raised(run, error, task.options.retry)
         return outcome.undone(run, ended, task.options.retry) if current.completed else ended
 
-    def _begin(self, task: Task[..., Any], current: context.CurrentRun, args_json: str) -> "asyncio.Future[Any]":
+    def _begin(self, task: Task[..., Any], current: context.CurrentRun, run: Claimed) -> "asyncio.Future[Any]":
         """Start the task, as its kind wants it, with its own context."""
         loop = asyncio.get_running_loop()
         own = contextvars.copy_context()
         own.run(context.enter, current)
-        args, kwargs = task.load(args_json)
+        args, kwargs = task.load(run.args)
         if task.isolation == "process":
-            return loop.create_task(self._isolated.call(task, args_json), context=own)
+            return loop.create_task(self._isolated.call(task, run, current), context=own)
         if task.isolation == "async":
             return loop.create_task(_guarded(task.function(*args, **kwargs)), context=own)
         return self._in_thread(lambda: own.run(task.function, *args, **kwargs))

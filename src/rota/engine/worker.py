@@ -18,6 +18,7 @@ from rota.engine import outcome
 from rota.engine.admit import Admitter
 from rota.engine.bell import Bell
 from rota.engine.claim import Claimer
+from rota.engine.complete import Holder, complete_on
 from rota.engine.execute import Executor
 from rota.engine.renew import Renewer
 from rota.engine.settle import Settler
@@ -50,11 +51,10 @@ class WorkerSettings:
 class Worker:
     """Works the queues until it is stopped."""
 
-    def __init__(self, database: Database, tasks: Registry, settings: WorkerSettings, complete: "CompleteOn") -> None:
+    def __init__(self, database: Database, tasks: Registry, settings: WorkerSettings) -> None:
         self._db = database
         self._tasks = tasks
         self._settings = settings
-        self._complete = complete
         self.runs = RunStore(database)
         self.workers = WorkerStore(database, self.runs)
         self.id = ""
@@ -67,7 +67,9 @@ class Worker:
         self._unsure = False
         self._spawned: set[asyncio.Task[None]] = set()
         self._claimer = Claimer(database, self.runs, lambda: self.id, settings.queues, settings.slots)
-        self._executor = Executor(tasks, self._context, settings.slots, settings.most_stuck)
+        self._executor = Executor(
+            tasks, self._context, settings.slots, settings.most_stuck, lambda: Holder(self.id, database.address)
+        )
         self._renewer: Renewer | None = None
         self.admitter = Admitter(database, self.runs, self.knock)
         self._settler = Settler(database, self.runs, lambda: self.id, self.admitter.bell.ring)
@@ -180,7 +182,9 @@ class Worker:
             previous_error=RunError.read(run.previous_error),
             log=logging.LoggerAdapter(_log.getChild("run"), {"run": run.id, "task": run.task}),
             note_progress=lambda share, note: self._note_progress(run, share, note),
-            settle_on=lambda result, connection: self._complete(self.id, run, task.dump_result(result), connection),
+            settle_on=lambda result, connection: complete_on(
+                connection, self._db, self.id, outcome.returned(run, task.dump_result(result))
+            ),
         )
 
     def _note_progress(self, run: Claimed, share: float, note: str) -> None:
@@ -294,7 +298,3 @@ def _previous(run: Claimed, task: Task[..., Any]) -> Any:
     except InvalidData as error:
         _log.warning("run %s: the previous result cannot be read: %s", run.id, error)
         return None
-
-
-CompleteOn = Callable[[str, Claimed, str, Any], Coroutine[Any, Any, None]]
-"""Settles a run as succeeded on somebody's own connection."""
