@@ -67,7 +67,7 @@ def tasks() -> Rota:
 @pytest.fixture
 async def executor(tasks: Rota, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Executor]:
     monkeypatch.setattr(execute, "_PATIENCE", 0.01)
-    found = Executor(tasks.tasks, context_of, 4, 2, lambda: Holder("w", "sqlite://"))
+    found = Executor(tasks.tasks, context_of, 2, lambda: Holder("w", "sqlite://"))
     yield found
     await found.close()
 
@@ -424,7 +424,7 @@ async def test_what_a_task_completed_by_itself_is_settled_only_where_that_was_ro
 @pytest.fixture
 async def isolating(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Executor]:
     monkeypatch.setattr(execute, "_PATIENCE", 5)
-    found = Executor(isolated_tasks.app.tasks, context_of, 4, 2, lambda: Holder("w", "sqlite://"))
+    found = Executor(isolated_tasks.app.tasks, context_of, 2, lambda: Holder("w", "sqlite://"))
     yield found
     await found.close()
 

@@ -29,7 +29,7 @@ LONG = 60
 @pytest.fixture
 async def executor(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Executor]:
     monkeypatch.setattr(execute, "_PATIENCE", 5)
-    found = Executor(isolated_tasks.app.tasks, context_of, 4, 2, lambda: Holder("w", "sqlite://"))
+    found = Executor(isolated_tasks.app.tasks, context_of, 2, lambda: Holder("w", "sqlite://"))
     yield found
     await found.close()
 

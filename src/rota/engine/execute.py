@@ -5,7 +5,6 @@ import contextlib
 import contextvars
 import traceback
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from rota import context
 from rota.engine import outcome
 from rota.engine.complete import Holder
 from rota.engine.isolated import Isolated, Refused
+from rota.engine.threads import Threads
 from rota.errors import InvalidData, TaskFailed, TimedOut, UnknownTask, UnreadableArguments
 from rota.store.runs import Claimed, Settled
 from rota.tasks import Registry, Task
@@ -34,12 +34,12 @@ class Executor:
     """Runs tasks: coroutines in the event loop, plain functions in threads, isolated ones in processes of their own."""
 
     def __init__(
-        self, tasks: Registry, make_context: MakeContext, slots: int, most_stuck: int, holder: Callable[[], Holder]
+        self, tasks: Registry, make_context: MakeContext, most_stuck: int, holder: Callable[[], Holder]
     ) -> None:
         self._tasks = tasks
         self._make_context = make_context
         self._most_stuck = most_stuck
-        self._threads = ThreadPoolExecutor(slots + most_stuck, "rota-task")
+        self._threads = Threads("rota-task")
         self._isolated = Isolated(holder)
         self._attempts: dict[int, _Attempt] = {}
         self.stuck = 0
@@ -50,6 +50,11 @@ class Executor:
         """Whether so much is stuck that the process should be replaced."""
         return self.stuck >= self._most_stuck
 
+    @property
+    def busy_threads(self) -> int:
+        """How many threads are in tasks."""
+        return self._threads.busy
+
     def stop(self, run: int, why: str) -> None:
         """Tell a run to end, as cancelled."""
         attempt = self._attempts.get(run)
@@ -58,7 +63,7 @@ class Executor:
 
     async def close(self) -> None:
         """Let go of the threads and end the processes."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
         await self._isolated.close()
 
     async def execute(self, run: Claimed) -> Settled:
@@ -100,17 +105,16 @@ class Executor:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
 
-        def finish(running: "Future[Any]") -> None:
-            error = running.exception()
+        def finish(value: Any, error: BaseException | None) -> None:
             if isinstance(error, StopIteration):  # which a future cannot carry
                 error = TaskFailed("StopIteration", str(error), "".join(traceback.format_exception(error)))
             with contextlib.suppress(RuntimeError):  # the event loop is closed: nobody waits for it any more
                 if error is None:
-                    loop.call_soon_threadsafe(future.set_result, running.result())
+                    loop.call_soon_threadsafe(future.set_result, value)
                 else:
                     loop.call_soon_threadsafe(future.set_exception, error)
 
-        self._threads.submit(work).add_done_callback(finish)
+        self._threads.run(work, finish)
         return future
 
     async def _limited(self, run: Claimed, task: Task[..., Any], work: "asyncio.Future[Any]") -> Any:

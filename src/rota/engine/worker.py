@@ -65,11 +65,11 @@ class Worker:
         self._stopping = False
         self._forced = False
         self._unsure = False
+        self.worn_out = False
+        """Whether it ended because too many tasks do not stop when told to."""
         self._spawned: set[asyncio.Task[None]] = set()
         self._claimer = Claimer(database, self.runs, lambda: self.id, settings.queues, settings.slots)
-        self._executor = Executor(
-            tasks, self._context, settings.slots, settings.most_stuck, lambda: Holder(self.id, database.address)
-        )
+        self._executor = Executor(tasks, self._context, settings.most_stuck, lambda: Holder(self.id, database.address))
         self._renewer: Renewer | None = None
         self.admitter = Admitter(database, self.runs, self.knock)
         self._settler = Settler(database, self.runs, lambda: self.id, self.admitter.bell.ring)
@@ -79,6 +79,11 @@ class Worker:
     def fenced(self) -> int:
         """How many results came too late: the run was somebody else's by then."""
         return self._settler.fenced
+
+    @property
+    def busy_threads(self) -> int:
+        """How many threads are in tasks; after the end, in tasks that do not stop when told to."""
+        return self._executor.busy_threads
 
     def knock(self, _queue: str, _count: int) -> None:
         """Hear that there are ready runs."""
@@ -136,6 +141,7 @@ class Worker:
             if not found or len(self._running) >= self._settings.slots:
                 await self._bell.wait(_POLL_SECONDS)
             if self._executor.worn_out:
+                self.worn_out = True
                 _log.error("too many tasks do not stop when told to; the worker ends so that another takes its place")
                 return
 
