@@ -24,7 +24,7 @@ from rota.engine import wire
 from rota.engine.complete import complete_on
 from rota.errors import InvalidData, UnreadableArguments
 from rota.model import RunError
-from rota.store.runs import Settled
+from rota.store.runs import Settled, Word
 from rota.tasks import Task
 from rota.times.moments import moment
 
@@ -72,6 +72,7 @@ class _Attempt:
         self._errand = errand
         self._id: int = errand["id"]
         self._number: int = errand["attempt"]
+        self._last_word: Word | None = None
 
     def run(self) -> None:
         """Run the task, and say how it ended."""
@@ -97,7 +98,7 @@ class _Attempt:
         async def settle_on(result: Any, connection: Any) -> None:
             holder = self._errand["holder"]
             store = database(holder["address"], ["rota.store.sql"])
-            ended = Settled(self._id, self._number, "succeeded", task.dump_result(result))
+            ended = Settled(self._id, self._number, "succeeded", task.dump_result(result), progress=self._last_word)
             await complete_on(connection, store, holder["worker"], ended)
             self._say("completed")
 
@@ -110,9 +111,13 @@ class _Attempt:
             previous_result=_previous(self._errand["previous_result"], task),
             previous_error=RunError.read(self._errand["previous_error"]),
             log=self._log(),
-            note_progress=lambda share, note: self._say("progress", share, note),
+            note_progress=self._note_progress,
             settle_on=settle_on,
         )
+
+    def _note_progress(self, share: float, note: str) -> None:
+        self._last_word = (share, note)
+        self._say("progress", share, note)
 
     def _log(self) -> "logging.LoggerAdapter[logging.Logger]":
         """Return a log whose lines the worker writes: it is where an operator looks."""

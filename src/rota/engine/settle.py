@@ -49,7 +49,7 @@ class Settler:
             return 0
         worker = self._worker()
         try:
-            plain = all(each.outcome == "succeeded" and each.attempt == 1 for each in batch)
+            plain = all(e.outcome == "succeeded" and e.attempt == 1 and e.progress is None for e in batch)
             held = await self._db.write(lambda: self._runs.settle(worker, batch), single=plain)
         except BaseException:
             self._ended = batch + self._ended  # fencing makes it harmless to write what may have been written

@@ -8,7 +8,7 @@ import secrets
 import socket
 from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rota import clock
@@ -20,6 +20,7 @@ from rota.engine.bell import Bell
 from rota.engine.claim import Claimer
 from rota.engine.complete import Holder, complete_on
 from rota.engine.execute import Executor
+from rota.engine.progress import Progress
 from rota.engine.renew import Renewer
 from rota.engine.settle import Settler
 from rota.engine.sweep import Sweeper
@@ -71,6 +72,7 @@ class Worker:
         self._claimer = Claimer(database, self.runs, lambda: self.id, settings.queues, settings.slots)
         self._executor = Executor(tasks, self._context, settings.most_stuck, lambda: Holder(self.id, database.address))
         self._renewer: Renewer | None = None
+        self._progress = Progress(database, self.runs, lambda: self.id, lambda: self._loop)
         self.admitter = Admitter(database, self.runs, self.knock)
         self._settler = Settler(database, self.runs, lambda: self.id, self.admitter.bell.ring)
         self.sweeper = Sweeper(database, self.workers, self.knock)
@@ -168,7 +170,7 @@ class Worker:
             if ended.outcome in ("failed", "retry"):
                 said = "" if ended.error is None else f"{ended.error.kind}: {ended.error.message}".splitlines()[0]
                 _log.warning("run %s of %s: attempt %s: %s: %s", run.id, run.task, run.attempt, ended.outcome, said)
-            self._settler.add(ended)
+            self._settler.add(replace(ended, progress=self._progress.take(run)))
             self._claimer.learn(clock.monotonic() - began)
         finally:
             self._running.pop((run.id, run.attempt), None)
@@ -187,18 +189,14 @@ class Worker:
             previous_result=_previous(run, task),
             previous_error=RunError.read(run.previous_error),
             log=logging.LoggerAdapter(_log.getChild("run"), {"run": run.id, "task": run.task}),
-            note_progress=lambda share, note: self._note_progress(run, share, note),
+            note_progress=lambda share, note: self._progress.note(run, share, note),
             settle_on=lambda result, connection: complete_on(
-                connection, self._db, self.id, outcome.returned(run, task.dump_result(result))
+                connection,
+                self._db,
+                self.id,
+                replace(outcome.returned(run, task.dump_result(result)), progress=self._progress.unwritten(run)),
             ),
         )
-
-    def _note_progress(self, run: Claimed, share: float, note: str) -> None:
-        async def write() -> None:
-            with contextlib.suppress(StoreUnavailable):
-                await self._db.write(lambda: self.runs.progress(self.id, run.id, run.attempt, share, note))
-
-        self._loop.call_soon_threadsafe(lambda: self._spawn(write()))
 
     async def _enter(self) -> None:
         """Say that this worker is there, under a name that nobody had before."""
@@ -278,6 +276,7 @@ class Worker:
         for each in loops:
             each.cancel()
         await asyncio.gather(*loops, *self._spawned, return_exceptions=True)
+        await self._progress.close()
         await self._executor.close()
         await self._db.notify("ready")  # what was given back need not wait until somebody looks by himself
 

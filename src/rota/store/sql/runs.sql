@@ -37,7 +37,7 @@ WHERE unique_key = :unique_key
 ORDER BY id DESC LIMIT 1
 
 -- name: runs.claim @sqlite
-UPDATE rota_runs SET state = 'running', attempt = attempt + 1, worker = :worker, started_at = :now
+UPDATE rota_runs SET state = 'running', attempt = attempt + 1, worker = :worker, started_at = :now, progress = NULL
 WHERE id IN (
   SELECT id FROM rota_runs WHERE state = 'ready' AND queue = :queue AND lost BETWEEN :lost_least AND :lost_most
   ORDER BY priority DESC, due, id LIMIT :most)
@@ -47,7 +47,7 @@ RETURNING id, task, args, attempt, failures, due, priority, queue, started_at, l
 WITH picked AS MATERIALIZED (
   SELECT id FROM rota_runs WHERE state = 'ready' AND queue = :queue AND lost BETWEEN :lost_least AND :lost_most
   ORDER BY priority DESC, due, id LIMIT :most FOR UPDATE SKIP LOCKED)
-UPDATE rota_runs SET state = 'running', attempt = attempt + 1, worker = :worker, started_at = :now
+UPDATE rota_runs SET state = 'running', attempt = attempt + 1, worker = :worker, started_at = :now, progress = NULL
 FROM picked WHERE rota_runs.id = picked.id
 RETURNING rota_runs.id, task, args, attempt, failures, due, priority, queue, started_at, limits, lost, result, error
 
