@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import secrets
 import socket
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,6 +37,8 @@ _log = logging.getLogger("rota.worker")
 _POLL_SECONDS = 1.0
 """How long an idle worker sleeps at most: knocks may get lost."""
 _AGAIN_SECONDS = 1.0
+_HELD_SECONDS = 1.0
+"""How long a run is held that is not begun; it was taken ahead in the belief that a slot is free in an instant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,8 @@ class Worker:
         self.runs = RunStore(database)
         self.workers = WorkerStore(database, self.runs)
         self.id = ""
-        self._held: deque[Claimed] = deque()
+        self._held: OrderedDict[Claimed, float] = OrderedDict()
+        """What was claimed and has not begun, in order, and since when it is held."""
         self._running: dict[tuple[int, int], asyncio.Task[None]] = {}
         self._quarantined: set[int] = set()
         self._bell = Bell()
@@ -132,16 +136,17 @@ class Worker:
             try:
                 if self._unsure:
                     await self._hand_back_unknown()
+                await self._hand_back_overdue()
                 found = await self._claimer.run_once(free, len(self._held), quarantine=not self._quarantined)
             except StoreUnavailable as error:
                 _log.warning("the store is away: %s", error)
                 self._unsure = True
                 await self._bell.wait(_AGAIN_SECONDS)
                 continue
-            self._held.extend(found)
+            self._held.update(dict.fromkeys(found, clock.monotonic()))
             self._start_held()
             if not found or len(self._running) >= self._settings.slots:
-                await self._bell.wait(_POLL_SECONDS)
+                await self._bell.wait(min(_POLL_SECONDS, self._until_overdue()))
             if self._executor.worn_out:
                 self.worn_out = True
                 _log.error("too many tasks do not stop when told to; the worker ends so that another takes its place")
@@ -156,9 +161,25 @@ class Worker:
             await self._db.write(lambda: self.runs.hand_back(self.id, sorted(unknown)))
         self._unsure = False
 
+    async def _hand_back_overdue(self) -> None:
+        """Give back what was held ahead and is not begun: what runs is long, and others may have free slots."""
+        latest = clock.monotonic() - _HELD_SECONDS
+        late = [run for run, since in self._held.items() if since <= latest]
+        if late:
+            for run in late:
+                del self._held[run]
+            self._claimer.learn_long()
+            await self._db.write(lambda: self.runs.hand_back(self.id, [(run.id, run.attempt) for run in late]))
+            await self._db.notify("ready")
+
+    def _until_overdue(self) -> float:
+        """Return in how many seconds what is held goes back, if it is not begun."""
+        since = next(iter(self._held.values()), math.inf)
+        return max(0.0, since + _HELD_SECONDS - clock.monotonic())
+
     def _start_held(self) -> None:
         while self._held and not self._stopping and len(self._running) < self._settings.slots:
-            run = self._held.popleft()
+            run, _ = self._held.popitem(last=False)
             self._running[run.id, run.attempt] = self._loop.create_task(self._one(run))
             if run.lost > 1:
                 self._quarantined.add(run.id)
@@ -228,7 +249,7 @@ class Worker:
         if ahead is None:
             self._executor.stop(run, why)
         else:
-            self._held.remove(ahead)
+            del self._held[ahead]
             self._settler.add(outcome.cancelled(ahead, why))
 
     async def _look_for_cancelled(self) -> None:
