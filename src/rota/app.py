@@ -106,7 +106,7 @@ class Rota(TaskDecorator):
             usual,
             queue=usual.queue if queue is None else TaskOptions(queue=queue).queue,
             priority=usual.priority if priority is None else priority_number(priority),
-            delay=duration(delay, "delay"),
+            delay=_delay(delay, at),
             at=None if at is None else instant(at, "at"),
             unique=_key(unique, unique_for),
             unique_for=duration(unique_for, "unique_for"),
@@ -189,6 +189,13 @@ def _new_run(call: Call[Any]) -> NewRun:
     options = call.options
     lost = 0 if options.on_lost == "fail" else options.max_lost
     return NewRun(call.name, call.args_json, options.queue, options.priority, max_lost=lost)
+
+
+def _delay(delay: Length, at: datetime | None) -> int:
+    length = duration(delay, "delay")
+    if length and at is not None:
+        raise Invalid("delay", delay, "use delay= or at=, not both", "does not go with at=")
+    return length
 
 
 def _key(unique: str | None, unique_for: Length) -> str | None:

@@ -5,8 +5,9 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
@@ -54,13 +55,13 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
     os.mkfifo(tmp_path / "fifo")
     started: list[Process] = []
 
-    async def run(*tasks: str) -> Process:
+    async def run(*tasks: str, output: Any = PIPE) -> Process:
         async with Rota(f"sqlite:///{tmp_path}/rota.db") as app:
             for name in tasks:
                 task = app.task(name=name)(begins) if name not in app.tasks else app.tasks.get(name)
                 await app.enqueue(task.call())
         command = (sys.executable, "-m", "rota", "worker", "jobs:app", "--grace", "0")
-        started.append(await asyncio.create_subprocess_exec(*command, cwd=tmp_path, stdout=PIPE, stderr=PIPE))
+        started.append(await asyncio.create_subprocess_exec(*command, cwd=tmp_path, stdout=output, stderr=PIPE))
         return started[-1]
 
     yield run
@@ -68,6 +69,12 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
         if each.returncode is None:
             each.kill()
         await each.communicate()
+
+
+@pytest.fixture
+def full() -> Iterator[IO[str]]:
+    with Path("/dev/full").open("w") as file:
+        yield file
 
 
 def begins() -> None:
@@ -85,6 +92,14 @@ async def test_a_worker_that_is_told_to_stop_ends_with_exit_code_0(start: Start,
     out, err = await worker.communicate()
     assert (worker.returncode, out) == (0, b"working default with 10 slots; 4 tasks known\n")
     assert b"INFO rota.worker.run I was here" in err
+
+
+async def test_a_worker_works_also_where_its_output_is_full(start: Start, tmp_path: Path, full: IO[str]) -> None:
+    worker = await start("quick", output=full)
+    await begun(tmp_path)
+    worker.terminate()
+    await worker.communicate()
+    assert worker.returncode == 0
 
 
 @pytest.mark.parametrize("task", ["stuck", "stuck_elsewhere"])

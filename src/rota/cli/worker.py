@@ -10,6 +10,7 @@ from rota.cli.leaving import leave, leave_soon
 from rota.cli.loading import load_app
 from rota.cli.logs import configure_logs
 from rota.cli.output import lines
+from rota.cli.streams import discard_output
 from rota.engine.worker import Worker
 
 
@@ -33,7 +34,10 @@ def worker(
             loop = asyncio.get_running_loop()
             for each in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(each, working.stop)
-            lines(f"working {', '.join(queue or ['default'])} with {slots} slots; {len(app.tasks)} tasks known")
+            try:
+                lines(f"working {', '.join(queue or ['default'])} with {slots} slots; {len(app.tasks)} tasks known")
+            except OSError:  # nobody reads it; that is no reason not to work
+                discard_output()
             await working.run()
         leave_soon(int(working.worn_out))
         return working
