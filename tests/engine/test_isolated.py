@@ -130,13 +130,14 @@ async def test_the_progress_of_an_isolated_task_is_seen_while_it_goes_on(app: Ro
 
 
 async def test_an_isolated_task_completes_its_run_together_with_its_effect(
-    app: Rota, store: str, working: Worker, effects: Any
+    app: Rota, store: str, working: Worker, effects: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = await app.enqueue(isolated_tasks.pay.call(store, "", ""))
     ended = await app.runs.wait(run.id, timeout=LONG)
     assert (ended.state, ended.result, await effects()) == ("succeeded", '"by attempt 1"', 1)
     await working._settler.settled()
     assert working.fenced == 0
+    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
 async def test_a_completion_that_an_isolated_task_rolled_back_is_no_success(
@@ -167,12 +168,11 @@ async def test_an_isolated_task_that_lost_its_run_cannot_complete_it(
     run = await app.enqueue(isolated_tasks.pay.call(store, fifo, "late"))
     while (await app.runs.get(run.id)).progress is None:
         pass
-    await ask(app._db, "UPDATE rota_workers SET lease = 0")
-    await app.worker().sweeper.run_once()
-    ended = await app.runs.wait(run.id, timeout=LONG)
+    await ask(app._db, "UPDATE rota_runs SET worker = 'another'")
     await asyncio.to_thread(Path(fifo).write_text, "go on")
     assert await asyncio.to_thread(Path(fifo).read_text) == "refused"
     await until(lambda: working.fenced)
+    ended = await app.runs.wait(run.id, timeout=LONG)  # when somebody has noticed that there is no such worker
     assert (ended.result, await effects()) == ('"by attempt 2"', 1)
 
 

@@ -188,7 +188,7 @@ class Worker:
         began = clock.monotonic()
         try:
             ended = await self._executor.execute(run)
-            if ended.outcome in ("failed", "retry"):
+            if ended.outcome in ("failed", "retry") and not ended.completed:  # which may well have succeeded
                 said = "" if ended.error is None else f"{ended.error.kind}: {ended.error.message}".splitlines()[0]
                 _log.warning("run %s of %s: attempt %s: %s: %s", run.id, run.task, run.attempt, ended.outcome, said)
             self._settler.add(replace(ended, progress=self._progress.take(run)))
