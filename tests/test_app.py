@@ -119,6 +119,7 @@ async def test_an_enqueue_may_say_otherwise(app: Rota, add: Task[[int, int], int
         ({"priority": 40_000}, InvalidTask),
         ({"queue": ""}, InvalidTask),
         ({"queue": "two words"}, InvalidTask),
+        ({"delay": "5m", "at": FAR}, Invalid),
         ({"unique": ""}, Invalid),
         ({"unique": 42}, Invalid),
         ({"unique": "nul\x00"}, Invalid),
@@ -265,6 +266,20 @@ async def test_a_run_can_be_cancelled_and_tried_again(app: Rota, add: Task[[int,
         await app.runs.retry(run.id)
     async with working(app, "sums"):
         assert (await app.runs.wait(run.id, timeout=LONG)).result == "3"
+
+
+@pytest.mark.parametrize("note", ["nul \0", "x" * 1_001, "half a pair \ud800", None, b"bytes"])
+async def test_a_note_that_no_store_can_keep_is_refused(app: Rota, add: Task[[int, int], int], note: Any) -> None:
+    run = await app.enqueue(add.call(1, 2))
+    with pytest.raises(Invalid, match=r"note: .* is not allowed; use text of up to 1,000 characters, without NUL"):
+        await app.runs.cancel(run.id, note=note)
+    assert await app.runs.cancel(run.id, note="ü" * 1_000) == "cancelled"
+
+
+async def test_to_wait_for_a_time_and_for_a_while_is_one_too_many(app: Rota, add: Task[[int, int], int]) -> None:
+    with pytest.raises(Invalid, match="delay: '5m' does not go with at=; use delay= or at=, not both"):
+        await app.enqueue(add.call(1, 2), delay="5m", at=FAR)
+    assert (await app.enqueue(add.call(1, 2), delay=0, at=FAR)).due == FAR
 
 
 async def test_a_failed_run_has_its_attempts_and_can_be_tried_again(app: Rota) -> None:

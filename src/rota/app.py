@@ -13,14 +13,14 @@ from rota.db.connect import database
 from rota.db.database import Database, Work
 from rota.db.migrate import Migrations
 from rota.engine.worker import Worker, WorkerSettings
-from rota.errors import Invalid, InvalidDuration, LeaseLost, StoreUnavailable
+from rota.errors import Invalid, InvalidDuration, StoreUnavailable
 from rota.limit import keys as limit_keys
 from rota.limits import Limits
 from rota.locks import Lock
 from rota.model import Run
 from rota.runs import Runs
 from rota.store.reads import QueueState, Reads
-from rota.store.runs import Claimed, NewRun, RunStore, Settled
+from rota.store.runs import NewRun, RunStore
 from rota.store.workers import WorkerRecord, WorkerStore
 from rota.tasks import Call, Priority, Registry, TaskDecorator, TaskOptions, priority_number
 from rota.times.choices import some, whole_number
@@ -119,7 +119,7 @@ class Rota(TaskDecorator):
             usual,
             queue=usual.queue if queue is None else TaskOptions(queue=queue).queue,
             priority=usual.priority if priority is None else priority_number(priority),
-            delay=duration(delay, "delay"),
+            delay=_delay(delay, at),
             at=None if at is None else instant(at, "at"),
             unique=_key(unique, unique_for),
             unique_for=self._within_keep(unique_for),
@@ -177,7 +177,7 @@ class Rota(TaskDecorator):
         whole_number("slots", slots, 1, MOST_SLOTS, Invalid)
         lanes = tuple(TaskOptions(queue=each).queue for each in some("queues", queues, MOST_QUEUES, Invalid))
         chosen = WorkerSettings(lanes, slots, seconds[0], seconds[1], keep=self._keep)
-        return Worker(self._db, self.tasks, chosen, self._complete_on)
+        return Worker(self._db, self.tasks, chosen)
 
     def _within_keep(self, unique_for: Length) -> int:
         """Refuse a time that outlives history: a run that is gone cannot keep its twin away."""
@@ -186,11 +186,6 @@ class Rota(TaskDecorator):
             allowed = f"ended runs are kept for {duration_text(self._keep)}: use at most that, or a longer keep"
             raise InvalidDuration("unique_for", unique_for, allowed, "is too long")
         return found
-
-    async def _complete_on(self, worker: str, run: Claimed, result: str, connection: Any) -> None:
-        ended = [Settled(run.id, run.attempt, "succeeded", result, limited=run.limited)]
-        if not await run_on(connection, self._db, lambda: self._store.settle(worker, ended)):
-            raise LeaseLost(run.id)
 
     async def _write(self, work: Work[T], connection: Any, *, single: bool) -> T:
         if connection is not None:
@@ -221,6 +216,13 @@ def _new_run(call: Call[Any], more: tuple[str, ...] = ()) -> NewRun:
     lost = 0 if options.on_lost == "fail" else options.max_lost
     limits = limit_keys([*options.limits, *call.limits, *more])
     return NewRun(call.name, call.args_json, options.queue, options.priority, limits=limits, max_lost=lost)
+
+
+def _delay(delay: Length, at: datetime | None) -> int:
+    length = duration(delay, "delay")
+    if length and at is not None:
+        raise Invalid("delay", delay, "use delay= or at=, not both", "does not go with at=")
+    return length
 
 
 def _key(unique: str | None, unique_for: Length) -> str | None:

@@ -17,6 +17,7 @@ from rota.app import Rota
 from rota.context import CurrentRun, current_run
 from rota.control import Cancel, RetryLater, Snooze
 from rota.engine import execute
+from rota.engine.complete import Holder
 from rota.engine.execute import Executor
 from rota.store.runs import Claimed, Settled
 from rota.tasks import Call, Task
@@ -66,7 +67,7 @@ def tasks() -> Rota:
 @pytest.fixture
 async def executor(tasks: Rota, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Executor]:
     monkeypatch.setattr(execute, "_PATIENCE", 0.01)
-    found = Executor(tasks.tasks, context_of, slots=4, most_stuck=2)
+    found = Executor(tasks.tasks, context_of, 2, lambda: Holder("w", "sqlite://"))
     yield found
     await found.close()
 
@@ -423,7 +424,7 @@ async def test_what_a_task_completed_by_itself_is_settled_only_where_that_was_ro
 @pytest.fixture
 async def isolating(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Executor]:
     monkeypatch.setattr(execute, "_PATIENCE", 5)
-    found = Executor(isolated_tasks.app.tasks, context_of, slots=4, most_stuck=2)
+    found = Executor(isolated_tasks.app.tasks, context_of, 2, lambda: Holder("w", "sqlite://"))
     yield found
     await found.close()
 

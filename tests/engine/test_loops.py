@@ -229,6 +229,32 @@ async def test_results_are_kept_while_the_store_is_away(
     assert settler.fenced == 0
 
 
+async def test_a_result_that_was_written_without_an_answer_is_not_counted_as_late(
+    db: Database, runs: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await db.write(lambda: runs.insert([new()] * 2))
+    settler = Settler(db, runs, lambda: "w", lambda: None)
+    mine, lost = await claim_one(db), await claim_one(db, "another")
+    real: Any = db.write
+    answers = iter([StoreUnavailable("the answer was lost")])
+
+    async def answered(*args: Any, **kwargs: Any) -> Any:
+        found = await real(*args, **kwargs)
+        for trouble in answers:
+            raise trouble
+        return found
+
+    monkeypatch.setattr(db, "write", answered)
+    settler.add(ended(mine, "succeeded", result="1"))
+    with pytest.raises(StoreUnavailable):
+        await settler.run_once()
+    assert (await get(db, mine.id)).state == "succeeded"
+    settler.add(ended(lost, "succeeded", result="1"))
+    assert await settler.run_once() == 2
+    assert settler.fenced == 1  # the one that is another's
+    assert settler._doubtful == set()
+
+
 async def test_late_results_are_refused_and_counted(db: Database, runs: RunStore) -> None:
     await db.write(lambda: runs.insert([new()] * 3))
     settler = Settler(db, runs, lambda: "w", lambda: None)

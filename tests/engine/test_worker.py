@@ -16,6 +16,7 @@ from rota.engine import execute
 from rota.engine import settle as settling
 from rota.engine.worker import Worker
 from rota.errors import StoreUnavailable
+from rota.store.runs import RunStore
 
 LONG = 60
 
@@ -317,6 +318,7 @@ async def test_a_run_that_is_held_ahead_is_cancelled_before_it_begins(
     app: Rota, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claiming, "_AHEAD_SECONDS", 100)
+    monkeypatch.setattr("rota.engine.worker._HELD_SECONDS", LONG)
     ids = [(await app.enqueue(stage.long.call())).id for _ in range(3)]
     async with working(app, slots=1) as (worker, _):
         await stage.begun.get()
@@ -333,6 +335,7 @@ async def test_what_is_held_ahead_goes_back_untouched_when_the_worker_stops(
     app: Rota, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claiming, "_AHEAD_SECONDS", 100)
+    monkeypatch.setattr("rota.engine.worker._HELD_SECONDS", LONG)
     ids = [(await app.enqueue(stage.long.call())).id for _ in range(5)]
     async with working(app, slots=1) as (worker, work):
         await stage.begun.get()
@@ -342,6 +345,55 @@ async def test_what_is_held_ahead_goes_back_untouched_when_the_worker_stops(
         await work
     assert [await state(app, run) for run in ids] == [("succeeded", 1, 0)] + [("ready", 0, 0)] * 4
     assert stage.begun.empty()
+
+
+async def test_what_is_held_behind_long_runs_goes_to_another_worker(
+    app: Rota, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claiming, "_AHEAD_SECONDS", 100)
+    ids = [(await app.enqueue(stage.long.call())).id for _ in range(4)]
+    async with working(app, slots=1) as (first, _):
+        assert await stage.begun.get() == ids[0]
+        async with working(app, slots=3) as (second, _):
+            assert sorted([await stage.begun.get() for _ in ids[1:]]) == ids[1:]
+            assert [(await app.runs.get(run)).worker for run in ids] == [first.id, *[second.id] * 3]
+            stage.go_on.set()
+            for run in ids:
+                await app.runs.wait(run, timeout=LONG)
+    assert [await state(app, run) for run in ids] == [("succeeded", 1, 0)] * 4
+
+
+async def test_a_worker_that_gave_runs_back_does_not_take_them_again_while_what_runs_is_long(
+    app: Rota, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claiming, "_AHEAD_SECONDS", 100)
+    monkeypatch.setattr("rota.engine.worker._HELD_SECONDS", 0.0)
+    handed: list[Any] = []
+    again = asyncio.Semaphore(0)
+    hand_back, once = RunStore.hand_back, claiming.Claimer.run_once
+
+    def counted(self: RunStore, worker: str, held: Any) -> Any:
+        handed.append(held)
+        return hand_back(self, worker, held)
+
+    async def looked(self: claiming.Claimer, free: int, held: int, *, quarantine: bool) -> Any:
+        if handed:
+            again.release()
+        return await once(self, free, held, quarantine=quarantine)
+
+    monkeypatch.setattr(RunStore, "hand_back", counted)
+    monkeypatch.setattr(claiming.Claimer, "run_once", looked)
+    ids = [(await app.enqueue(stage.long.call())).id for _ in range(4)]
+    async with working(app, slots=1) as (worker, _):
+        assert await stage.begun.get() == ids[0]
+        for _ in range(3):
+            await again.acquire()
+            worker.knock()
+        assert not worker._held
+        assert [len(held) for held in handed] == [3]
+        stage.go_on.set()
+        for run in ids:
+            await app.runs.wait(run, timeout=LONG)
 
 
 async def test_what_was_lost_twice_runs_alone_of_its_kind(

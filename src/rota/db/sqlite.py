@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
+from urllib.parse import quote
 
 from rota import clock
 from rota.db.database import Database, Many, Operation, Rows, Step, Work
@@ -45,6 +46,7 @@ class SqliteDatabase(Database):
     ) -> None:
         self.statements = statements
         self._path = path
+        self._file = path or ""
         self._now = now
         self._durable = durable
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
@@ -54,6 +56,11 @@ class SqliteDatabase(Database):
         self._connections: list[sqlite3.Connection] = []
         self._looking: asyncio.Task[None] | None = None
         self._listeners: list[Callable[[str | None], None]] = []
+
+    @property
+    def address(self) -> str:
+        """The file; for memory, the temporary one while it is open."""
+        return f"sqlite:///{quote(str(Path(self._file).absolute()))}"
 
     async def open(self) -> None:
         """Open the file. One that is not there is made, for its owner alone."""
@@ -83,6 +90,7 @@ class SqliteDatabase(Database):
         self._connections.clear()
         if self._temporary is not None:
             self._temporary.cleanup()
+            self._file = ""
         self._writer = self._readers = self._looking = self._temporary = None
 
     async def write(self, work: Work[T], *, first: bool = False, single: bool = False) -> T:  # noqa: ARG002 (all commit together)
@@ -100,7 +108,7 @@ class SqliteDatabase(Database):
 
     def has(self, connection: object) -> bool:
         """Tell whether this is a connection to the same file."""
-        if self._writer is None or not isinstance(connection, sqlite3.Connection):
+        if not isinstance(connection, sqlite3.Connection) or not Path(self._file).is_file():
             return False
         cursor = connection.cursor()
         cursor.row_factory = None  # the connection's rows may be of a kind of their own

@@ -34,6 +34,10 @@ class Claimer:
         """Learn how long runs take here."""
         self._usual += (seconds - self._usual) * 0.1
 
+    def learn_long(self) -> None:
+        """Learn that what runs takes longer than what has ended tells: nothing is taken ahead until short runs end."""
+        self._usual = max(self._usual, 2 * self._slots * _AHEAD_SECONDS)
+
     async def run_once(self, free: int, held: int, *, quarantine: bool) -> list[Claimed]:
         """Take runs, queue by queue, each time from another one on.
 

@@ -21,6 +21,9 @@ _STATES: dict[Outcome, RunState] = {
 _FORBIDDEN = RunError("Lost", "its worker was lost, and it must not run again").text()
 _TOO_OFTEN = RunError("Lost", "its worker was lost once too often").text()
 
+Word = tuple[float, str]
+"""What a run says of its progress: how far it is, from 0 to 1, and a note."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
@@ -84,10 +87,17 @@ class Settled:
     error: RunError | None = None
     delay: int | None = None
     """How long until the next attempt, where there is one."""
+    progress: Word | None = None
+    """The last that the attempt said of its progress, where that may not be written yet."""
     completed: bool = False
     """Whether the task completed the run by itself: then this holds only where that was rolled back."""
     limited: bool = False
     """Whether the run took room under limits, to be given back."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether one statement settles it: a success at the first try that leaves nothing else to write."""
+        return self.outcome == "succeeded" and self.attempt == 1 and not self.limited and self.progress is None
 
 
 class RunStore:
@@ -144,6 +154,9 @@ class RunStore:
 
     def settle(self, worker: str, ended: Sequence[Settled]) -> Operation[set[int]]:
         """End attempts. Returns the runs that were still this worker's; for the others nothing changed."""
+        for each in ended:
+            if each.progress is not None:
+                yield from self.progress(worker, each.run, each.attempt, *each.progress)
         held = yield self._db.many("runs.settle", _SETTLED, [_values(each) for each in ended], worker=worker)
         started = {row["id"]: row["started_at"] for row in held}
         freed = [(e.run,) for e in ended if e.limited and e.run in started]

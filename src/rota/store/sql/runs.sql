@@ -41,7 +41,7 @@ WHERE unique_key = :unique_key
 ORDER BY id DESC LIMIT 1
 
 -- name: runs.claim @sqlite
-UPDATE rota_runs SET state = 'running', attempt = attempt + 1, worker = :worker, started_at = :now
+UPDATE rota_runs SET state = 'running', attempt = attempt + 1, worker = :worker, started_at = :now, progress = NULL
 WHERE id IN (
   SELECT id FROM (
     SELECT id, gate, row_number() OVER (ORDER BY priority DESC, due, id) AS number FROM rota_runs
@@ -56,7 +56,7 @@ WITH picked AS MATERIALIZED (
   WHERE state = 'ready' AND queue = :queue AND lost BETWEEN :lost_least AND :lost_most
   ORDER BY priority DESC, due, id LIMIT :most::bigint + :ahead::bigint FOR UPDATE SKIP LOCKED),
 numbered AS (SELECT id, gate, row_number() OVER (ORDER BY priority DESC, due, id) AS number FROM picked)
-UPDATE rota_runs SET state = 'running', attempt = attempt + 1, worker = :worker, started_at = :now
+UPDATE rota_runs SET state = 'running', attempt = attempt + 1, worker = :worker, started_at = :now, progress = NULL
 FROM numbered WHERE rota_runs.id = numbered.id AND (numbered.number <= :most::bigint OR numbered.gate IS NULL)
 RETURNING rota_runs.id, task, args, attempt, failures, due, priority, queue, started_at, rota_runs.gate, lost, result, error
 
