@@ -39,6 +39,16 @@ def wrong() -> None:
     raise LookupError("no such feed")
 
 
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise LookupError("no words")
+
+
+@app.task(isolation="process")
+def unspeakable() -> None:
+    raise Unspeakable
+
+
 @app.task(isolation="process")
 def leave() -> None:
     raise SystemExit(3)
