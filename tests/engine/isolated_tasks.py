@@ -14,7 +14,6 @@ import asyncpg
 from rota.app import Rota
 from rota.context import current_run
 from rota.control import Cancel, RetryLater, Snooze
-from rota.errors import LeaseLost
 from rota.times.backoff import Retry
 
 app = Rota("sqlite://")
@@ -38,6 +37,16 @@ def which() -> int:
 @app.task(isolation="process")
 def wrong() -> None:
     raise LookupError("no such feed")
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise LookupError("no words")
+
+
+@app.task(isolation="process")
+def unspeakable() -> None:
+    raise Unspeakable
 
 
 @app.task(isolation="process")
@@ -90,10 +99,16 @@ def speak() -> None:
         me.log.exception("and yet")
 
 
+def wait_at(gate: str) -> None:
+    """Wait until somebody writes a line into this fifo."""
+    with Path(gate).open() as line:
+        assert line.readline()
+
+
 @app.task(isolation="process")
 async def progress(gate: str) -> None:
     current_run().progress(0.4, "nearly half")
-    await asyncio.to_thread(Path(gate).read_text)
+    await asyncio.to_thread(wait_at, gate)
 
 
 @app.task(isolation="process", retry=Retry(attempts=2, first=0))
@@ -103,15 +118,11 @@ async def pay(store: str, gate: str, trouble: str) -> str:
     first = me.attempt == 1
     if first and trouble == "late":
         me.progress(0.1)
-        await asyncio.to_thread(Path(gate).read_text)
-    try:
-        if store.startswith("postgres"):
-            await _pay_postgres(store, rolled_back=first and trouble == "rolled back")
-        else:
-            await _pay_sqlite(store, rolled_back=first and trouble == "rolled back")
-    except LeaseLost:
-        await asyncio.to_thread(Path(gate).write_text, "refused")
-        raise
+        await asyncio.to_thread(wait_at, gate)
+    if store.startswith("postgres"):
+        await _pay_postgres(store, rolled_back=first and trouble == "rolled back")
+    else:
+        await _pay_sqlite(store, rolled_back=first and trouble == "rolled back")
     if trouble == "died":
         os._exit(9)
     return "not what was completed"

@@ -215,6 +215,16 @@ async def test_an_error_is_kept_within_bounds(tasks: Rota, executor: Executor) -
     assert len(ended.error.text()) < 30_000
 
 
+async def test_an_error_that_cannot_say_itself_is_settled_like_any_other(tasks: Rota, executor: Executor) -> None:
+    @tasks.task
+    async def unspeakable() -> None:
+        raise isolated_tasks.Unspeakable
+
+    ended = await executor.execute(claimed(unspeakable.call()))
+    assert ended.error is not None
+    assert (ended.error.kind, ended.error.message) == ("Unspeakable", "its message cannot be shown")
+
+
 # What cannot be begun, or not be written
 
 
@@ -439,6 +449,9 @@ async def test_an_isolated_task_runs_in_a_process_that_is_kept_warm(isolating: E
     assert failed.error is not None
     assert (failed.outcome, failed.error.kind, failed.error.message) == ("failed", "LookupError", "no such feed")
     assert 'raise LookupError("no such feed")' in str(failed.error.traceback)
+    mute = await isolating.execute(claimed(isolated_tasks.unspeakable.call()))
+    assert mute.error is not None
+    assert (mute.error.kind, mute.error.message) == ("Unspeakable", "its message cannot be shown")
     left = await isolating.execute(claimed(isolated_tasks.leave.call()))
     assert left.error is not None
     assert (left.outcome, left.error.kind) == ("failed", "SystemExit")

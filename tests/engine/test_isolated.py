@@ -6,9 +6,9 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pytest
 from tests.engine import isolated_tasks
@@ -66,16 +66,57 @@ def fifo(tmp_path: Path) -> str:
     return path
 
 
-async def opened(fifo: str) -> BinaryIO:
-    """Wait until a task has begun; what this returns ends when the last who holds the fifo is dead."""
-    file: BinaryIO = await asyncio.to_thread(open, fifo, "rb")
-    assert await asyncio.to_thread(file.readline) == b"begun\n"
-    return file
+@contextlib.contextmanager
+def opened(fifo: str, flags: int) -> Iterator[int]:
+    """Open a fifo without waiting for the other side: a test that fails must not hang."""
+    number = os.open(fifo, flags | os.O_NONBLOCK)
+    try:
+        yield number
+    finally:
+        os.close(number)
 
 
-async def all_are_dead(file: BinaryIO) -> None:
-    with file:
-        assert await asyncio.to_thread(file.read) == b""
+@contextlib.contextmanager
+def gate_at(fifo: str) -> Iterator[Callable[[], object]]:
+    """A gate that opens when what this yields is called."""
+    with opened(fifo, os.O_RDWR) as number:
+        yield lambda: os.write(number, b"go on\n")
+
+
+class Lives:
+    """Hears when the task has begun, and when the last who holds the fifo is dead."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._heard = b""
+        self._changed = asyncio.Event()
+        self._ended = False
+
+    def hear(self) -> None:
+        data = os.read(self._number, 100)
+        self._heard += data
+        self._ended = not data
+        if self._ended:
+            asyncio.get_running_loop().remove_reader(self._number)
+        self._changed.set()
+
+    async def have_begun(self) -> None:
+        await self._changed.wait()
+        assert self._heard == b"begun\n"
+
+    async def have_ended(self) -> None:
+        while not self._ended:
+            self._changed.clear()
+            await self._changed.wait()
+
+
+@pytest.fixture
+async def lives(fifo: str) -> AsyncIterator[Lives]:
+    with opened(fifo, os.O_RDONLY) as number:
+        found = Lives(number)
+        asyncio.get_running_loop().add_reader(number, found.hear)
+        yield found
+        asyncio.get_running_loop().remove_reader(number)
 
 
 # What it knows
@@ -118,12 +159,13 @@ async def test_what_an_isolated_task_logs_is_in_the_log_of_its_worker(
 
 
 async def test_the_progress_of_an_isolated_task_is_seen_while_it_goes_on(app: Rota, working: Worker, fifo: str) -> None:
-    run = await app.enqueue(isolated_tasks.progress.call(fifo))
-    while (await app.runs.get(run.id)).progress is None:
-        pass
-    assert (await app.runs.get(run.id)).progress == (0.4, "nearly half")
-    await asyncio.to_thread(Path(fifo).write_text, "go on")
-    assert (await app.runs.wait(run.id, timeout=LONG)).state == "succeeded"
+    with gate_at(fifo) as go_on:
+        run = await app.enqueue(isolated_tasks.progress.call(fifo))
+        while (await app.runs.get(run.id)).progress is None:
+            pass
+        assert (await app.runs.get(run.id)).progress == (0.4, "nearly half")
+        go_on()
+        assert (await app.runs.wait(run.id, timeout=LONG)).state == "succeeded"
 
 
 # Completed in its own transaction
@@ -163,15 +205,16 @@ async def test_a_process_that_dies_after_its_commit_has_completed_its_run(
 
 
 async def test_an_isolated_task_that_lost_its_run_cannot_complete_it(
-    app: Rota, store: str, working: Worker, effects: Any, fifo: str
+    app: Rota, store: str, working: Worker, effects: Any, fifo: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run = await app.enqueue(isolated_tasks.pay.call(store, fifo, "late"))
-    while (await app.runs.get(run.id)).progress is None:
-        pass
-    await ask(app._db, "UPDATE rota_runs SET worker = 'another'")
-    await asyncio.to_thread(Path(fifo).write_text, "go on")
-    assert await asyncio.to_thread(Path(fifo).read_text) == "refused"
-    await until(lambda: working.fenced)
+    with gate_at(fifo) as go_on:
+        run = await app.enqueue(isolated_tasks.pay.call(store, fifo, "late"))
+        while (await app.runs.get(run.id)).progress is None:
+            pass
+        await ask(app._db, "UPDATE rota_runs SET worker = 'another'")
+        go_on()
+        await until(lambda: working.fenced)
+    assert f"attempt 1: retry: LeaseLost: run {run.id} is not this worker's any more: roll back" in caplog.text
     ended = await app.runs.wait(run.id, timeout=LONG)  # when somebody has noticed that there is no such worker
     assert (ended.result, await effects()) == ('"by attempt 2"', 1)
 
@@ -208,32 +251,36 @@ async def test_a_process_that_does_not_read_holds_up_nobody_else(executor: Execu
 # How it ends
 
 
-async def test_a_cancelled_isolated_task_ends_with_all_that_it_started(executor: Executor, fifo: str) -> None:
+async def test_a_cancelled_isolated_task_ends_with_all_that_it_started(
+    executor: Executor, fifo: str, lives: Lives
+) -> None:
     running = asyncio.ensure_future(executor.execute(claimed(isolated_tasks.breed.call(fifo))))
-    file = await opened(fifo)
+    await lives.have_begun()
     executor.stop(7, "not needed")
     assert (await running).outcome == "cancelled"
-    await all_are_dead(file)
+    await lives.have_ended()
 
 
 async def test_an_isolated_task_that_takes_too_long_ends_with_all_that_it_started(
-    executor: Executor, fifo: str
+    executor: Executor, fifo: str, lives: Lives
 ) -> None:
     running = asyncio.ensure_future(executor.execute(claimed(isolated_tasks.breed_in_vain.call(fifo))))
-    file = await opened(fifo)
+    await lives.have_begun()
     ended = await running
     assert ended.error is not None
     assert ended.error.kind == "TimedOut"
-    await all_are_dead(file)
+    await lives.have_ended()
 
 
-async def test_a_process_that_died_is_noticed_whoever_has_inherited_its_files(executor: Executor, fifo: str) -> None:
+async def test_a_process_that_died_is_noticed_whoever_has_inherited_its_files(
+    executor: Executor, fifo: str, lives: Lives
+) -> None:
     running = asyncio.ensure_future(executor.execute(claimed(isolated_tasks.orphan.call(fifo))))
-    file = await opened(fifo)
+    await lives.have_begun()
     ended = await running
     assert ended.error is not None
     assert ended.error.message == "its process ended with exit code 7"
-    await all_are_dead(file)
+    await lives.have_ended()
 
 
 WORKER = """
@@ -254,14 +301,14 @@ asyncio.run(work())
 """
 
 
-async def test_isolated_tasks_end_with_a_worker_that_is_killed(fifo: str) -> None:
+async def test_isolated_tasks_end_with_a_worker_that_is_killed(fifo: str, lives: Lives) -> None:
     worker = await asyncio.create_subprocess_exec(sys.executable, "-c", WORKER, fifo, cwd=ROOT)
     try:
-        file = await opened(fifo)
+        await lives.have_begun()
     finally:
         worker.kill()
         await worker.wait()
-    await all_are_dead(file)
+    await lives.have_ended()
 
 
 async def test_only_the_worker_ends_an_isolated_task_not_a_word_to_all_processes_of_a_service(
@@ -270,14 +317,13 @@ async def test_only_the_worker_ends_an_isolated_task_not_a_word_to_all_processes
     assert (await executor.execute(claimed(isolated_tasks.is_told_to_end.call()))).result == '"goes on"'
 
 
-async def test_no_process_is_left_when_the_worker_has_ended(app: Rota, fifo: str) -> None:
+async def test_no_process_is_left_when_the_worker_has_ended(app: Rota, fifo: str, lives: Lives) -> None:
     app.tasks.add(Task(isolated_tasks.breed.function, name="breed", options=isolated_tasks.breed.options))
-    async with contextlib.AsyncExitStack() as stack:
-        worker = app.worker(grace=0)
-        work = asyncio.ensure_future(worker.run())
-        await app.enqueue(app.tasks.get("breed").call(fifo))
-        file = await opened(fifo)
-        stack.push_async_callback(all_are_dead, file)
-        worker.stop()
-        await work
+    worker = app.worker(grace=0)
+    work = asyncio.ensure_future(worker.run())
+    await app.enqueue(app.tasks.get("breed").call(fifo))
+    await lives.have_begun()
+    worker.stop()
+    await work
+    await lives.have_ended()
     assert worker._executor._isolated._children == set()

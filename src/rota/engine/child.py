@@ -14,7 +14,6 @@ import queue
 import signal
 import socket
 import threading
-import traceback
 from typing import Any
 
 from rota import context
@@ -22,6 +21,7 @@ from rota.control import Cancel, RetryLater, Snooze
 from rota.db.connect import database
 from rota.engine import wire
 from rota.engine.complete import complete_on
+from rota.engine.outcome import described_error
 from rota.errors import InvalidData, UnreadableArguments
 from rota.model import RunError
 from rota.store.runs import Settled, Word
@@ -181,5 +181,5 @@ def _previous(result: str | None, task: Task[..., Any]) -> Any:
 
 
 def _described(error: BaseException) -> tuple[str, str, str]:
-    trace = "".join(traceback.format_exception(error))
-    return type(error).__qualname__, str(error)[:_MOST_TEXT], trace[-_MOST_TEXT:]
+    found = described_error(error)
+    return found.kind, found.message, found.traceback or ""

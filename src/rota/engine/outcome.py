@@ -64,7 +64,14 @@ def described_error(error: BaseException) -> RunError:
     if isinstance(error, TaskFailed):  # it happened in another process, which described it
         return RunError(error.kind, error.message[:_MOST_TEXT], error.trace[-_MOST_TEXT:])
     trace = "".join(traceback.format_exception(error))
-    return RunError(type(error).__qualname__, str(error)[:_MOST_TEXT], trace[-_MOST_TEXT:])
+    return RunError(type(error).__qualname__, _message(error)[:_MOST_TEXT], trace[-_MOST_TEXT:])
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 (an error that cannot say itself is still to be settled)
+        return "its message cannot be shown"
 
 
 def _ended(run: Claimed, outcome: Outcome, **more: Any) -> Settled:
