@@ -11,6 +11,9 @@ from typing import Any
 
 from rota.errors import Invalid, NoCurrentRun
 from rota.model import RunError
+from rota.schedule import Kind
+from rota.times.durations import duration
+from rota.times.policies import Length
 
 LONGEST_NOTE = 1_000
 
@@ -35,6 +38,12 @@ class CurrentRun:
     settle_on: Callable[[Any, Any], Awaitable[None]] = field(repr=False)
     completed: bool = False
     """Whether the task ended its run by `complete`."""
+    schedule: str | None = None
+    """The key of the schedule that it is a run of."""
+    trigger: Kind | None = None
+    """What made it a run of its schedule: cron, interval, once, manual or backfill."""
+    asked: int | None = None
+    """How long after its end the schedule is to run next, in microseconds."""
 
     @property
     def key(self) -> str:
@@ -44,6 +53,16 @@ class CurrentRun:
     def progress(self, share: float, note: str = "") -> None:
         """Say how far the run is, from 0 to 1, and perhaps a note of up to 1,000 characters; the last word counts."""
         self.note_progress(_share(share), _note(note))
+
+    def run_next(self, delay: Length) -> None:
+        """Say when this run's schedule should run next: so long after this run has ended, inside the rule's bounds.
+
+        The due instants until then are skipped as backing off. The last word counts, and only that of the attempt that
+        ends the run.
+        """
+        if self.schedule is None:
+            raise Invalid("run_next", delay, "it is for the runs of schedules", "has no schedule to speak to")
+        self.asked = duration(delay, "delay", least=1)
 
     async def complete(self, result: Any = None, *, connection: Any) -> None:
         """End the run as succeeded inside the transaction that is open on this connection.

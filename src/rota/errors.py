@@ -8,6 +8,7 @@ RotaError
 │   ├── InvalidMoment           a point in time: naive, unreadable, or out of range
 │   ├── InvalidPolicy           a policy of a schedule, or how a task is retried
 │   ├── InvalidRule             a cron expression, an interval, a calendar, or a rule's text
+│   ├── InvalidSchedule         a schedule's key, call, rule, tags or description
 │   ├── InvalidTask             a task's function, name or options
 │   └── InvalidZone             a time zone
 ├── LeaseLost                   the run is another worker's by now, and nothing was changed: `.run`
@@ -15,6 +16,7 @@ RotaError
 ├── LockLost                    the lock's time was over, and another has taken it since: `.name`
 ├── MissingExtra (an ImportError)   a part of Rota that was not installed: `.extra`
 ├── NoCurrentRun                the code is not inside a run
+├── ScheduleExists              a schedule was only to be made, and there is one: `.key`
 ├── SchemaTooNew                the store was made by a newer Rota: `.owner`, `.found`, `.known`
 ├── StoreUnavailable            the store does not answer now; what was asked may be asked again
 ├── TaskFailed                  a task in a process of its own raised: `.kind`, `.message`, `.trace`
@@ -22,6 +24,7 @@ RotaError
 ├── TimedOut                    something took longer than it may
 ├── UnknownLimit (a LookupError)    a key under which no limit was put: `.key`
 ├── UnknownRun (a LookupError)      a number under which there is no run: `.run`
+├── UnknownSchedule (a LookupError) a key under which there is no schedule: `.key`
 ├── UnknownTask (a LookupError)     a name under which there is no task: `.name`
 └── UnreadableArguments         stored arguments that their task does not take, or no longer: `.task`, `.problem`
 """
@@ -77,6 +80,10 @@ class InvalidPolicy(Invalid):
 
 class InvalidRule(Invalid):
     """A rule that cannot be read or never names an instant."""
+
+
+class InvalidSchedule(Invalid):
+    """A schedule's key, call, rule, tags or description."""
 
 
 class InvalidTask(Invalid):
@@ -147,6 +154,18 @@ class NoCurrentRun(RotaError):
         return "there is no current run here: this is for code that a worker calls"
 
 
+class ScheduleExists(RotaError):
+    """There is a schedule under that key already."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+    def __str__(self) -> str:
+        """Say which."""
+        return f"there is a schedule {_shown(self.key)} already"
+
+
 class SchemaTooNew(RotaError):
     """The store was made by a newer Rota than this one."""
 
@@ -215,6 +234,18 @@ class UnknownRun(RotaError, LookupError):
     def __str__(self) -> str:
         """Say it in one line."""
         return f"run: there is no {_shown(self.run)}; ended runs are kept for a while only"
+
+
+class UnknownSchedule(RotaError, LookupError):
+    """There is no schedule under that key."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+    def __str__(self) -> str:
+        """Say which."""
+        return f"there is no schedule {_shown(self.key)}"
 
 
 class UnknownTask(RotaError, LookupError):

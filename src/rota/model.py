@@ -68,6 +68,12 @@ class Run(Generic[R]):
     result: str | None
     error: RunError | None
     progress: tuple[float, str] | None
+    schedule: str | None = None
+    """The key of the schedule that it is a run of."""
+    trigger: str | None = None
+    """What made it a run of its schedule: cron, interval, once, manual or backfill."""
+    scheduled_at: datetime | None = None
+    """The due instant of its schedule that it stands for."""
     created: bool = False
     """Whether the call that returned this made the run; False where its unique key had one already."""
 
@@ -105,6 +111,9 @@ class Run(Generic[R]):
             result=row["result"],
             error=RunError.read(row["error"]),
             progress=None if progress is None else (progress[0], progress[1]),
+            schedule=row["schedule"],
+            trigger=row["kind"],
+            scheduled_at=_moment(row["nominal"]),
             created=created,
         )
 

@@ -105,6 +105,8 @@ class _Attempt:
                 task.dump_result(result),
                 progress=self._last_word,
                 limited=self._errand["limited"],
+                schedule=self._errand["schedule"],
+                asked=context.current_run().asked,
             )
             await complete_on(connection, store, holder["worker"], ended)
             self._say("completed")
@@ -115,6 +117,8 @@ class _Attempt:
             queue=self._errand["queue"],
             attempt=self._number,
             due=moment(self._errand["due"]),
+            schedule=self._errand["schedule"],
+            trigger=self._errand["trigger"],
             previous_result=_previous(self._errand["previous_result"], task),
             previous_error=RunError.read(self._errand["previous_error"]),
             log=self._log(),

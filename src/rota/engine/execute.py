@@ -5,7 +5,7 @@ import contextlib
 import contextvars
 import traceback
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rota import context
@@ -14,6 +14,7 @@ from rota.engine.complete import Holder
 from rota.engine.isolated import Isolated, Refused
 from rota.engine.threads import Threads
 from rota.errors import InvalidData, TaskFailed, TimedOut, UnknownTask, UnreadableArguments
+from rota.schedule import read_retry
 from rota.store.runs import Claimed, Settled
 from rota.tasks import Registry, Task
 
@@ -76,6 +77,7 @@ class Executor:
         except UnknownTask:
             return outcome.unknown(run)
         current = self._make_context(run, task)
+        retry = task.options.retry if run.retry is None else read_retry(run.retry)
         try:
             value = await self._limited(run, task, self._begin(task, current, run))
             result = value if task.isolation == "process" else task.dump_result(value)
@@ -85,8 +87,10 @@ class Executor:
         except (InvalidData, UnreadableArguments, Refused) as error:
             ended = outcome.refused(run, error)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a task raises is its own)
-            ended = outcome.raised(run, error, task.options.retry)
-        return outcome.undone(run, ended, task.options.retry) if current.completed else ended
+            ended = outcome.raised(run, error, retry)
+        if current.completed:
+            return outcome.undone(run, ended, retry)
+        return ended if current.asked is None else replace(ended, asked=current.asked)
 
     def _begin(self, task: Task[..., Any], current: context.CurrentRun, run: Claimed) -> "asyncio.Future[Any]":
         """Start the task, as its kind wants it, with its own context."""
@@ -121,7 +125,8 @@ class Executor:
         """Wait for the task, its time limit, or somebody who wants it to end, whichever comes first."""
         attempt = _Attempt(work, asyncio.get_running_loop().create_future())
         self._attempts[run.id] = attempt
-        limit = None if task.options.timeout is None else task.options.timeout.total_seconds()
+        own = None if task.options.timeout is None else task.options.timeout.total_seconds()
+        limit = own if run.timeout is None else run.timeout / 1_000_000
         try:
             await asyncio.wait({work, attempt.stop}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
             if work.done():

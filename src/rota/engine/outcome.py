@@ -75,7 +75,7 @@ def _message(error: BaseException) -> str:
 
 
 def _ended(run: Claimed, outcome: Outcome, **more: Any) -> Settled:
-    return Settled(run.id, run.attempt, outcome, limited=run.limited, **more)
+    return Settled(run.id, run.attempt, outcome, limited=run.limited, schedule=run.schedule, **more)
 
 
 class Stopped(Exception):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rota import clock
-from rota.context import CurrentRun
+from rota.context import CurrentRun, current_run
 from rota.db.database import Database
 from rota.engine import outcome
 from rota.engine.admit import Admitter
@@ -214,18 +214,20 @@ class Worker:
             task=run.task,
             queue=run.queue,
             attempt=run.attempt,
-            due=moment(run.due),
+            due=moment(run.due if run.nominal is None else run.nominal),
+            schedule=run.schedule,
+            trigger=run.kind,
             previous_result=_previous(run, task),
             previous_error=RunError.read(run.previous_error),
             log=logging.LoggerAdapter(_log.getChild("run"), {"run": run.id, "task": run.task}),
             note_progress=lambda share, note: self._progress.note(run, share, note),
-            settle_on=lambda result, connection: complete_on(
-                connection,
-                self._db,
-                self.id,
-                replace(outcome.returned(run, task.dump_result(result)), progress=self._progress.unwritten(run)),
-            ),
+            settle_on=lambda result, connection: self._complete(run, task.dump_result(result), connection),
         )
+
+    async def _complete(self, run: Claimed, result: str, connection: Any) -> None:
+        asked = current_run().asked
+        ended = replace(outcome.returned(run, result), progress=self._progress.unwritten(run), asked=asked)
+        await complete_on(connection, self._db, self.id, ended)
 
     async def _enter(self) -> None:
         """Say that this worker is there, under a name that nobody had before."""

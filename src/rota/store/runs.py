@@ -7,6 +7,8 @@ from typing import Any
 
 from rota.db.database import Database, Operation, Rows
 from rota.model import Attempt, Outcome, Run, RunError, RunState
+from rota.schedule import Kind
+from rota.store.schedules import EndedRun, KnownSchedule, ScheduleStore
 from rota.times.moments import Instant, moment
 
 _INSERTED = ("task", "queue", "priority", "delay", "at", "args", "unique_key", "limits", "max_lost")
@@ -74,6 +76,13 @@ class Claimed:
     lost: int
     previous_result: str | None
     previous_error: str | None
+    schedule: str | None = None
+    kind: Kind | None = None
+    nominal: Instant | None = None
+    """The due instant of its schedule that it stands for."""
+    timeout: int | None = None
+    retry: str | None = None
+    """What its schedule says instead of its task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +102,15 @@ class Settled:
     """Whether the task completed the run by itself: then this holds only where that was rolled back."""
     limited: bool = False
     """Whether the run took room under limits, to be given back."""
+    schedule: str | None = None
+    asked: int | None = None
+    """How long after its end the run asked its schedule to be run next."""
 
     @property
     def plain(self) -> bool:
         """Whether one statement settles it: a success at the first try that leaves nothing else to write."""
-        return self.outcome == "succeeded" and self.attempt == 1 and not self.limited and self.progress is None
+        alone = not self.limited and self.progress is None and self.schedule is None
+        return alone and self.outcome == "succeeded" and self.attempt == 1
 
 
 class RunStore:
@@ -105,6 +118,7 @@ class RunStore:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+        self._schedules = ScheduleStore(database)
 
     def insert(self, new: Sequence[NewRun]) -> Operation[list[int]]:
         """Store runs without a unique key, and return their ids in the same order."""
@@ -148,6 +162,11 @@ class RunStore:
                 lost=row["lost"],
                 previous_result=row["result"],
                 previous_error=row["error"],
+                schedule=row["schedule"],
+                kind=row["kind"],
+                nominal=row["nominal"],
+                timeout=row["timeout"],
+                retry=row["retry"],
             )
             for row in sorted(rows, key=lambda row: (-row["priority"], row["due"], row["id"]))
         ]
@@ -157,8 +176,13 @@ class RunStore:
         for each in ended:
             if each.progress is not None:
                 yield from self.progress(worker, each.run, each.attempt, *each.progress)
+        scheduled = {each.run: each for each in ended if each.schedule is not None}
+        known = yield from self._schedules.hold_rows(str(each.schedule) for each in scheduled.values())
         held = yield self._db.many("runs.settle", _SETTLED, [_values(each) for each in ended], worker=worker)
         started = {row["id"]: row["started_at"] for row in held}
+        if scheduled:
+            mine = [row for row in held if row["id"] in scheduled and row["state"] != "waiting"]
+            yield from self._schedules.ended(known, [_ended(scheduled[row["id"]], row) for row in mine])
         freed = [(e.run,) for e in ended if e.limited and e.run in started]
         if freed:
             yield self._db.many("taken.end", ("holder",), freed)
@@ -201,10 +225,20 @@ class RunStore:
 
     def cancel(self, run: int, note: str) -> Operation[RunState | None]:
         """Cancel a run; returns its state then (running: its worker will hear of it), None if it was not under way."""
+        known = yield from self._schedule_of(run)
         rows = yield self._db.query("runs.cancel", id=run, note=note)
         if rows and rows[0]["state"] == "cancelled" and rows[0]["gate"] is not None:
             yield self._db.many("taken.drop", ("holder",), [(run,)])
+        if known and rows and rows[0]["state"] == "cancelled":
+            yield from self._schedules.ended(known, [EndedRun(run, next(iter(known)), "cancelled")])
         return rows[0]["state"] if rows else None
+
+    def _schedule_of(self, run: int) -> Operation[dict[str, KnownSchedule]]:
+        """Hold the schedule of a run, if it has one: schedules come before runs."""
+        rows = yield self._db.query("runs.schedule_of", id=run)
+        if not rows or rows[0][0] is None:
+            return {}
+        return (yield from self._schedules.hold_rows([rows[0][0]]))
 
     def retry(self, run: int) -> Operation[str | None]:
         """Make an ended run ready again, with its history, and return its queue.
@@ -214,7 +248,10 @@ class RunStore:
         found = yield from self.get(run)
         if found is not None and found.unique is not None and self._db.dialect == "postgres":
             yield self._db.query("runs.lock_key", unique_key=found.unique)
+        known = yield from self._schedule_of(run)
         rows = yield self._db.query("runs.retry", id=run)
+        if rows and known:
+            yield from self._schedules.look_ahead(list(known.values()))
         return rows[0]["queue"] if rows else None
 
     def to_cancel(self, worker: str) -> Operation[list[tuple[int, int, str]]]:
@@ -239,6 +276,11 @@ class RunStore:
         ended = [(row["id"],) for row in rows if row["state"] != "ready" and row["gate"] is not None]
         if ended:
             yield self._db.many("taken.end", ("holder",), ended)
+        over = [row for row in rows if row["state"] != "ready" and row["schedule"] is not None]
+        if over:
+            known = yield from self._schedules.hold_rows(row["schedule"] for row in over)
+            ends = [EndedRun(r["id"], r["schedule"], r["state"], r["started_at"], r["error"], "Lost") for r in over]
+            yield from self._schedules.ended(known, ends)
         return rows
 
     def _attempts(self, worker: str, rows: Iterable[tuple[int, int, Instant, str, str | None]]) -> Any:
@@ -250,6 +292,15 @@ def _values(ended: Settled) -> tuple[Any, ...]:
     failed = ended.outcome in ("failed", "retry")
     state = _STATES[ended.outcome]
     return ended.run, ended.attempt, state, ended.delay, int(failed), ended.result, _text(ended.error)
+
+
+def _ended(settled: Settled, row: Any) -> EndedRun:
+    """Say to its schedule how a run ended."""
+    kind = None if settled.error is None else settled.error.kind
+    error = _text(settled.error)
+    return EndedRun(
+        settled.run, str(settled.schedule), row["state"], row["started_at"], error, kind, settled.asked
+    )
 
 
 def _text(error: RunError | None) -> str | None:

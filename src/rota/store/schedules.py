@@ -89,12 +89,12 @@ class EndedRun:
     error: str | None = None
     kind: str | None = None
     """The kind of its error."""
-    asked: Instant | None = None
-    """When it asked to be run next."""
+    asked: int | None = None
+    """How long after its end it asked to be run next."""
 
 
 @dataclass(slots=True)
-class _Known:
+class KnownSchedule:
     """A schedule while a verb works on it: its row, and what changes of it."""
 
     row: dict[str, Any]
@@ -228,8 +228,7 @@ class ScheduleStore:
                     one.set(hold_reason="paused", hold_until=now)
             if was != each.rule and not (_anchored(was) and _anchored(each.rule)):
                 one.set(since=now, through=None, asked=None)
-        yield from self._count([known[each.key] for each in touched])
-        yield from self._look_ahead([known[each.key] for each in touched])
+        yield from self.look_ahead([known[each.key] for each in touched])
         yield from self._revise(
             [(each.key, "changed" if each.key in differing else "returned", differing.get(each.key, {})) for each in touched],
             author,
@@ -249,8 +248,7 @@ class ScheduleStore:
         (known,) = (yield from self._lock([key])).values()
         known.set(succeeded=at)
         known.revised = True
-        yield from self._count([known])
-        yield from self._look_ahead([known])
+        yield from self.look_ahead([known])
         yield from self._revise([(key, "last success", {"succeeded": [known.row["succeeded"], at]})], author)
 
     # Fire
@@ -263,14 +261,14 @@ class ScheduleStore:
         rows = yield self._db.query("schedules.due", most=most)
         if not rows:
             return Fired(0, 0, 0, {})
-        return (yield from self._decide([_Known(dict(row)) for row in rows], now))
+        return (yield from self._decide([KnownSchedule(dict(row)) for row in rows], now))
 
     def next_wake(self) -> Operation[int | None]:
         """Return how long until a schedule is due; None while all are paused or none will be."""
         (row,) = yield self._db.query("schedules.next_wake")
         return None if row["paused"] else row["wait"]
 
-    def _decide(self, known: Sequence[_Known], at: Instant | None = None) -> Operation[Fired]:
+    def _decide(self, known: Sequence[KnownSchedule], at: Instant | None = None) -> Operation[Fired]:
         """Answer every due instant of these schedules."""
         if not known:
             return Fired(0, 0, 0, {})
@@ -341,11 +339,11 @@ class ScheduleStore:
 
     # Hear
 
-    def hold_rows(self, keys: Iterable[str]) -> Operation[dict[str, "_Known"]]:
+    def hold_rows(self, keys: Iterable[str]) -> Operation[dict[str, "KnownSchedule"]]:
         """Hold the rows of schedules whose runs are about to be settled: schedules come before runs."""
         return (yield from self._lock(keys, missing=True))
 
-    def ended(self, known: dict[str, "_Known"], runs: Sequence[EndedRun]) -> Operation[None]:
+    def ended(self, known: dict[str, "KnownSchedule"], runs: Sequence[EndedRun]) -> Operation[None]:
         """Take in how runs ended: what is next, failures in a row, what waited for them."""
         now, _ = yield from self._clock()
         touched = {one.schedule: known[one.schedule] for one in runs if one.schedule in known}
@@ -359,7 +357,7 @@ class ScheduleStore:
         opening = [(key, wanted) for key, one in touched.items() if (wanted := _to_open(one))]
         if opening:
             yield self._db.many("schedules.open", ("key", "most"), opening)
-        yield from self._look_ahead(list(touched.values()))
+        yield from self.look_ahead(list(touched.values()))
         if revised:
             yield from self._revise(revised, Author("rota"))
 
@@ -377,7 +375,7 @@ class ScheduleStore:
             one.revised = True
         if held:
             yield from self._count(held)
-            yield from self._look_ahead(held)
+            yield from self.look_ahead(held)
             yield from self._revise([(one.key, reason, {"until": [None, until]}) for one in held], author)
         return {one.key for one in held if one.row["state"] != reason}
 
@@ -421,7 +419,7 @@ class ScheduleStore:
         return (yield from self._extra(known, list(dues), "backfill", author, now))
 
     def _extra(
-        self, known: _Known, dues: list[Instant], kind: Kind, author: Author, now: Instant
+        self, known: KnownSchedule, dues: list[Instant], kind: Kind, author: Author, now: Instant
     ) -> Operation[Triggered]:
         blocker = known.first
         space = room(read_policies(known["policies"]), known.under_way, len(dues))
@@ -435,7 +433,7 @@ class ScheduleStore:
         stored = yield from self._store(runs)
         known.set(run_count=known["run_count"] + len(stored))
         known.under_way += len(stored)
-        yield from self._look_ahead([known])
+        yield from self.look_ahead([known])
         yield from self._revise([(known.key, "triggered" if kind == "manual" else "back-filled", {})], author)
         return Triggered(stored[0]["id"], blocker)
 
@@ -459,8 +457,7 @@ class ScheduleStore:
         if not rows:
             return 0
         known = yield from self._lock([row[0] for row in rows], missing=True)
-        yield from self._count(list(known.values()))
-        yield from self._look_ahead(list(known.values()))
+        yield from self.look_ahead(list(known.values()))
         return len(known)
 
     # Parts
@@ -474,16 +471,16 @@ class ScheduleStore:
         (row,) = yield self._db.query("schedules.now")
         return None if row["paused"] is None or row["paused"] else row["paused_at"]
 
-    def _lock(self, keys: Iterable[str], *, missing: bool = False) -> Operation[dict[str, _Known]]:
+    def _lock(self, keys: Iterable[str], *, missing: bool = False) -> Operation[dict[str, KnownSchedule]]:
         wanted = sorted(set(keys))
         rows = (yield self._db.many("schedules.lock", ("key",), [(key,) for key in wanted])) if wanted else ()
-        found = {row["key"]: _Known(dict(row)) for row in rows}
+        found = {row["key"]: KnownSchedule(dict(row)) for row in rows}
         for key in wanted:
             if key not in found and not missing:
                 raise UnknownSchedule(key)
         return found
 
-    def _count(self, known: Sequence[_Known]) -> Operation[None]:
+    def _count(self, known: Sequence[KnownSchedule]) -> Operation[None]:
         """Count the runs under way."""
         if not known:
             return
@@ -495,8 +492,9 @@ class ScheduleStore:
             row = counts.get(one.key)
             one.under_way, one.going, one.first = (row["number"], row["going"], row["first"]) if row else (0, 0, None)
 
-    def _look_ahead(self, known: Sequence[_Known]) -> Operation[None]:
+    def look_ahead(self, known: Sequence[KnownSchedule]) -> Operation[None]:
         """Write down what is next. What is due already is left to whoever fires: it comes at once."""
+        yield from self._count(known)
         now, paused = yield from self._clock()
         resumed = yield from self._resumed()
         for one in known:
@@ -531,11 +529,11 @@ def _anchored(rule: str) -> bool:
     return isinstance(found, Every) and found.anchored
 
 
-def _decision(one: _Known, resumed: Instant | None, now: Instant) -> Decision:
+def _decision(one: KnownSchedule, resumed: Instant | None, now: Instant) -> Decision:
     return decide(one.key, read_rule(one["rule"]), read_policies(one["policies"]), one.past(resumed), now)
 
 
-def _take_in(one: _Known, decision: Decision, resumed: Instant | None, now: Instant) -> None:
+def _take_in(one: KnownSchedule, decision: Decision, resumed: Instant | None, now: Instant) -> None:
     """Write down what was decided."""
     hold = one.past(resumed).hold
     if hold is not None and not hold.open(now):
@@ -555,7 +553,7 @@ def _take_in(one: _Known, decision: Decision, resumed: Instant | None, now: Inst
         one.set(state="finished")
 
 
-def _runs(one: _Known, decision: Decision, *, free: int) -> list[tuple[Any, ...]]:
+def _runs(one: KnownSchedule, decision: Decision, *, free: int) -> list[tuple[Any, ...]]:
     """Return the runs to store. Where cancelling left nothing under way, the first need not wait."""
     kind = kind_of(read_rule(one["rule"]))
     alone = decision.cancel and free == one.under_way
@@ -563,7 +561,7 @@ def _runs(one: _Known, decision: Decision, *, free: int) -> list[tuple[Any, ...]
     return [_run(one, each, kind) for each in firings]
 
 
-def _run(one: _Known, firing: Firing, kind: Kind) -> tuple[Any, ...]:
+def _run(one: KnownSchedule, firing: Firing, kind: Kind) -> tuple[Any, ...]:
     priority = max(_LEAST_PRIORITY, one["priority"] - (_LATE_PRIORITY if firing.late else 0))
     gate = f"@{one.key}" if firing.queued else None
     found = one.row
@@ -573,7 +571,7 @@ def _run(one: _Known, firing: Firing, kind: Kind) -> tuple[Any, ...]:
     )
 
 
-def _heard(one: _Known, run: EndedRun, now: Instant) -> list[tuple[str, str, dict[str, Any]]]:
+def _heard(one: KnownSchedule, run: EndedRun, now: Instant) -> list[tuple[str, str, dict[str, Any]]]:
     """Take in how a run ended; returns what that changes by itself."""
     failed = run.state == "failed"
     failures = one["failures"] + 1 if failed else 0 if run.state == "succeeded" else one["failures"]
@@ -582,7 +580,7 @@ def _heard(one: _Known, run: EndedRun, now: Instant) -> list[tuple[str, str, dic
         finished=now,
         ended=run.state,
         failures=failures,
-        asked=run.asked,
+        asked=None if run.asked is None else now + run.asked,
         error=run.error if failed else one["error"],
         succeeded=now if run.state == "succeeded" else one["succeeded"],
     )
@@ -600,7 +598,7 @@ def _heard(one: _Known, run: EndedRun, now: Instant) -> list[tuple[str, str, dic
     return [(one.key, one["state"], {"note": [None, note]})]
 
 
-def _to_open(one: _Known) -> int:
+def _to_open(one: KnownSchedule) -> int:
     """Return how many of the runs that wait for others may begin."""
     queued = one.under_way - one.going
     policies = read_policies(one["policies"])

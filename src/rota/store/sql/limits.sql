@@ -110,7 +110,7 @@ SELECT EXISTS (SELECT 1 FROM rota_lines) AS waiting,
   (SELECT min(free_at) FROM rota_taken WHERE free_at IS NOT NULL) - CAST(:now AS BIGINT) AS wait
 
 -- name: lines.reset
-UPDATE rota_runs SET gate = NULL WHERE state = 'waiting' AND gate IS NOT NULL
+UPDATE rota_runs SET gate = NULL WHERE state = 'waiting' AND gate IS NOT NULL AND gate NOT LIKE '@%'
 
 -- name: lines.clear
 DELETE FROM rota_lines

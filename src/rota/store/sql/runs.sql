@@ -48,7 +48,8 @@ WHERE id IN (
     WHERE state = 'ready' AND queue = :queue AND lost BETWEEN :lost_least AND :lost_most
     ORDER BY priority DESC, due, id LIMIT :most + :ahead)
   WHERE number <= :most OR gate IS NULL)
-RETURNING id, task, args, attempt, failures, due, priority, queue, started_at, gate, lost, result, error
+RETURNING id, task, args, attempt, failures, due, priority, queue, started_at, gate, lost, result, error,
+  schedule, kind, nominal, timeout, retry
 
 -- name: runs.claim @postgres
 WITH picked AS MATERIALIZED (
@@ -58,7 +59,8 @@ WITH picked AS MATERIALIZED (
 numbered AS (SELECT id, gate, row_number() OVER (ORDER BY priority DESC, due, id) AS number FROM picked)
 UPDATE rota_runs SET state = 'running', attempt = attempt + 1, worker = :worker, started_at = :now, progress = NULL
 FROM numbered WHERE rota_runs.id = numbered.id AND (numbered.number <= :most::bigint OR numbered.gate IS NULL)
-RETURNING rota_runs.id, task, args, attempt, failures, due, priority, queue, started_at, rota_runs.gate, lost, result, error
+RETURNING rota_runs.id, task, args, attempt, failures, due, priority, queue, started_at, rota_runs.gate, lost, result, error,
+  schedule, kind, nominal, timeout, retry
 
 -- name: runs.settle @sqlite
 UPDATE rota_runs SET
@@ -131,6 +133,9 @@ SELECT * FROM rota_runs WHERE id = :id
 -- name: attempts.of
 SELECT * FROM rota_attempts WHERE run = :run ORDER BY number
 
+-- name: runs.schedule_of
+SELECT schedule FROM rota_runs WHERE id = :id
+
 -- name: runs.cancel
 UPDATE rota_runs SET
   cancel = CAST(:note AS TEXT),
@@ -166,7 +171,7 @@ UPDATE rota_runs SET
                WHEN lost >= max_lost AND CAST(:counts AS INTEGER) = 1 THEN CAST(:too_often AS TEXT) ELSE error END,
   lost = lost + CAST(:counts AS INTEGER)
 WHERE worker = :worker AND state = 'running'
-RETURNING id, attempt, started_at, state, queue, gate
+RETURNING id, attempt, started_at, state, queue, gate, schedule, error
 
 -- name: runs.orphans
 SELECT DISTINCT worker FROM rota_runs

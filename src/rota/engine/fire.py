@@ -1,0 +1,62 @@
+"""Firing: schedules that are due become runs, or skips with a reason, in one transaction; then the knock."""
+
+import asyncio
+from collections.abc import Callable
+
+from rota.db.database import Database
+from rota.engine.admit import Knock
+from rota.engine.bell import Bell
+from rota.errors import StoreUnavailable
+from rota.store.schedules import Fired, ScheduleStore
+
+_MOST = 500
+"""How many schedules one transaction decides about: more would keep others from theirs."""
+_LONGEST_SECONDS = 5.0
+"""How long to sleep at most: whoever changed a schedule may have died before he could say so."""
+_AGAIN_SECONDS = 1.0
+
+
+class Firer:
+    """Fires what is due. Any number of them may work on one store."""
+
+    def __init__(
+        self, database: Database, schedules: ScheduleStore, knock: Knock, waiting: Callable[[], None]
+    ) -> None:
+        self._db = database
+        self._schedules = schedules
+        self._knock = knock
+        self._waiting = waiting
+        self.bell = Bell()
+        """Rings when a schedule was changed, or one of its runs has ended."""
+        self.fired = 0
+        """How many runs it has made."""
+        self.lost = 0
+        """How many firings another instance had made before."""
+
+    async def run_once(self) -> float:
+        """Fire what is due; returns in how many seconds to come again."""
+        found: Fired = await self._db.write(lambda: self._schedules.fire(_MOST))
+        self.fired += found.runs
+        self.lost += found.lost
+        if found.ready:
+            await self._knock(found.ready)
+        if found.runs > sum(found.ready.values()):
+            self._waiting()
+        if found.cancelled:
+            await self._db.notify("cancel")
+        if found.schedules == _MOST:
+            return 0.0
+        wait = await self._db.read(self._schedules.next_wake)
+        return _LONGEST_SECONDS if wait is None else min(max(wait / 1_000_000, 0.0), _LONGEST_SECONDS)
+
+    async def run(self) -> None:
+        """Fire for ever."""
+        while True:
+            try:
+                wait = await self.run_once()
+            except StoreUnavailable:
+                wait = _AGAIN_SECONDS
+            if wait > 0:
+                await self.bell.wait(wait)
+            else:
+                await asyncio.sleep(0)
