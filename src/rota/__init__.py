@@ -16,6 +16,7 @@ from rota.errors import (
     InvalidMoment,
     InvalidPolicy,
     InvalidRule,
+    InvalidSchedule,
     InvalidTask,
     InvalidZone,
     LeaseLost,
@@ -24,24 +25,31 @@ from rota.errors import (
     MissingExtra,
     NoCurrentRun,
     RotaError,
+    ScheduleExists,
     SchemaTooNew,
     StoreUnavailable,
     TaskFailed,
     TimedOut,
     UnknownLimit,
     UnknownRun,
+    UnknownSchedule,
     UnknownTask,
     UnreadableArguments,
 )
 from rota.limit import Limit
 from rota.locks import Lock
 from rota.model import Attempt, Run, RunError
+from rota.schedule import Schedule
+from rota.schedules import PutCounts, Upcoming, Why
 from rota.store.limits import LimitState
+from rota.store.schedule_reads import FiringState, HeldState, Revision, ScheduleState
+from rota.store.schedules import Triggered
 from rota.tasks import Call, Task
-from rota.times import AnyOf, At, Calendar, Cron, Every, Retry, Rule
+from rota.times import Adaptive, AnyOf, At, Calendar, Cron, Every, OnFailure, Retry, Rule
 from rota.version import __version__
 
 __all__ = [
+    "Adaptive",
     "AnyOf",
     "At",
     "Attempt",
@@ -52,6 +60,8 @@ __all__ = [
     "Cron",
     "CurrentRun",
     "Every",
+    "FiringState",
+    "HeldState",
     "Invalid",
     "InvalidArguments",
     "InvalidData",
@@ -59,6 +69,7 @@ __all__ = [
     "InvalidMoment",
     "InvalidPolicy",
     "InvalidRule",
+    "InvalidSchedule",
     "InvalidTask",
     "InvalidZone",
     "LeaseLost",
@@ -69,23 +80,33 @@ __all__ = [
     "LockLost",
     "MissingExtra",
     "NoCurrentRun",
+    "OnFailure",
+    "PutCounts",
     "Retry",
     "RetryLater",
+    "Revision",
     "Rota",
     "RotaError",
     "Rule",
     "Run",
     "RunError",
+    "Schedule",
+    "ScheduleExists",
+    "ScheduleState",
     "SchemaTooNew",
     "Snooze",
     "StoreUnavailable",
     "Task",
     "TaskFailed",
     "TimedOut",
+    "Triggered",
     "UnknownLimit",
     "UnknownRun",
+    "UnknownSchedule",
     "UnknownTask",
     "UnreadableArguments",
+    "Upcoming",
+    "Why",
     "__version__",
     "current_run",
     "times",

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Self, TypeVar
@@ -12,21 +12,25 @@ from rota.db.borrowed import run_on
 from rota.db.connect import database
 from rota.db.database import Database, Work
 from rota.db.migrate import Migrations
+from rota.engine.scheduler import Scheduler
 from rota.engine.worker import Worker, WorkerSettings
-from rota.errors import Invalid, InvalidDuration, StoreUnavailable
+from rota.errors import Invalid, InvalidDuration, InvalidSchedule, StoreUnavailable
 from rota.limit import keys as limit_keys
 from rota.limits import Limits
 from rota.locks import Lock
 from rota.model import Run
 from rota.runs import Runs
+from rota.schedule import Schedule
+from rota.schedules import Schedules
 from rota.store.reads import QueueState, Reads
 from rota.store.runs import NewRun, RunStore
 from rota.store.workers import WorkerRecord, WorkerStore
-from rota.tasks import Call, Priority, Registry, TaskDecorator, TaskOptions, priority_number
+from rota.tasks import Call, Priority, Registry, Task, TaskDecorator, TaskOptions, priority_number
 from rota.times.choices import some, whole_number
 from rota.times.durations import duration, duration_text
 from rota.times.moments import SECOND, instant
 from rota.times.policies import Length
+from rota.times.rule import Rule
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -51,6 +55,8 @@ class Rota(TaskDecorator):
         self._entered = 0
         self.runs = Runs(self._db, self._store, self.tasks, self._knock)
         self.limits = Limits(self._db, self._knock)
+        self.schedules = Schedules(self._db, name, self._knock)
+        self._declared: dict[str, Schedule] = {}
 
     async def connect(self) -> None:
         """Connect to the store as it is."""
@@ -152,19 +158,67 @@ class Rota(TaskDecorator):
         """Return a lock for `async with`, which takes it, after so long a `wait` at most where another holds it."""
         return Lock(self._db, name, ttl=ttl, wait=wait)
 
+    def schedule(self, key: str, rule: Rule, /, *args: Any, **options: Any) -> Callable[[T], T]:
+        """Declare a schedule of a task in code, above its `@app.task`; `args=` and `kwargs=` are those of the call.
+
+        The scheduler brings what is declared into the store when it starts, and retires what is gone from the code.
+        """
+        named = options.pop("kwargs", {})
+        given = (*args, *options.pop("args", ()))
+
+        def declare(task: T) -> T:
+            if not isinstance(task, Task):
+                raise InvalidSchedule("schedule", key, "put @app.schedule above @app.task", "needs a task")
+            self.declare(Schedule(key, task.call(*given, **named), rule, **options))
+            return task
+
+        return declare
+
+    def declare(self, schedule: Schedule) -> None:
+        """Declare a schedule in code; a key may be declared once."""
+        if schedule.key in self._declared:
+            raise InvalidSchedule("key", schedule.key, "declare each key once", "is declared twice")
+        self._declared[schedule.key] = schedule
+
+    async def put_declared(self) -> None:
+        """Bring the declared schedules into the store, and retire those that are gone from the code."""
+        await self.schedules.put_declared(list(self._declared.values()), self.tasks)
+
+    async def pause(self, *, note: str | None = None, by: str | None = None) -> None:
+        """Keep every schedule from firing, until `resume`; it outlives restarts."""
+        await self.schedules.pause_all(paused=True, note=note, by=by)
+
+    async def resume(self, *, note: str | None = None, by: str | None = None) -> None:
+        """Let the schedules go on with the future; what passed is recorded as skipped."""
+        await self.schedules.pause_all(paused=False, note=note, by=by)
+
     @contextlib.asynccontextmanager
     async def running(
-        self, *, queues: Iterable[str] = ("default",), slots: int = 10, lease: Length = "30s", grace: Length = "30s"
-    ) -> AsyncIterator[Worker]:
-        """Open the store, and work the queues while this is entered."""
+        self,
+        *,
+        scheduler: bool = True,
+        worker: bool = True,
+        queues: Iterable[str] = ("default",),
+        slots: int = 10,
+        lease: Length = "30s",
+        grace: Length = "30s",
+    ) -> AsyncIterator[Worker | None]:
+        """Open the store, fire the schedules and work the queues while this is entered."""
         async with self:
-            worker = self.worker(queues=queues, slots=slots, lease=lease, grace=grace)
-            work = asyncio.create_task(worker.run())
+            firing = self.scheduler() if scheduler else None
+            working = self.worker(queues=queues, slots=slots, lease=lease, grace=grace) if worker else None
+            going = [asyncio.create_task(each.run()) for each in (firing, working) if each is not None]
             try:
-                yield worker
+                yield working
             finally:
-                worker.stop()
-                await work
+                for each in (firing, working):
+                    if each is not None:
+                        each.stop()
+                await asyncio.gather(*going)
+
+    def scheduler(self) -> Scheduler:
+        """Return a scheduler on the open store; `run` it. Any number may work on one store."""
+        return Scheduler(self._db, self.put_declared)
 
     def worker(
         self, *, queues: Iterable[str] = ("default",), slots: int = 10, lease: Length = "30s", grace: Length = "30s"

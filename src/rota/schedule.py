@@ -8,11 +8,10 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Literal
 
-from rota.errors import Invalid, InvalidSchedule
+from rota.errors import InvalidSchedule
 from rota.limit import keys as limit_keys
 from rota.tasks import Call, Priority, TaskOptions, priority_number
 from rota.times.backoff import Retry
-from rota.times.choices import whole_number
 from rota.times.durations import duration
 from rota.times.intervals import Every
 from rota.times.listed import At

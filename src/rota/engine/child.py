@@ -89,10 +89,15 @@ class _Attempt:
 
     def _result(self) -> str:
         task = _task(self._errand["module"], self._errand["name"])
-        context.enter(self._current(task))
+        current = self._current(task)
+        context.enter(current)
         args, kwargs = task.load(self._errand["args"])
-        value = task.function(*args, **kwargs)
-        return task.dump_result(asyncio.run(value) if asyncio.iscoroutine(value) else value)
+        try:
+            value = task.function(*args, **kwargs)
+            return task.dump_result(asyncio.run(value) if asyncio.iscoroutine(value) else value)
+        finally:
+            if current.asked is not None:
+                self._say("asked", current.asked)
 
     def _current(self, task: Task[..., Any]) -> context.CurrentRun:
         async def settle_on(result: Any, connection: Any) -> None:

@@ -19,9 +19,7 @@ _AGAIN_SECONDS = 1.0
 class Firer:
     """Fires what is due. Any number of them may work on one store."""
 
-    def __init__(
-        self, database: Database, schedules: ScheduleStore, knock: Knock, waiting: Callable[[], None]
-    ) -> None:
+    def __init__(self, database: Database, schedules: ScheduleStore, knock: Knock, waiting: Callable[[], None]) -> None:
         self._db = database
         self._schedules = schedules
         self._knock = knock

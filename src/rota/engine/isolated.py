@@ -120,6 +120,8 @@ class _Child:
                     current.note_progress(*words)
                 elif kind == "completed":
                     current.completed = True
+                elif kind == "asked":
+                    (current.asked,) = words
                 elif kind == "log":
                     _write_log(current, words[0])
                 else:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
 from rota.db.database import Database
 from rota.engine.bell import Bell
@@ -15,13 +16,11 @@ _AGAIN_SECONDS = 1.0
 class Settler:
     """Writes how attempts ended."""
 
-    def __init__(
-        self, database: Database, runs: RunStore, worker: Callable[[], str], waiting: Callable[[], None]
-    ) -> None:
+    def __init__(self, database: Database, runs: RunStore, worker: Callable[[], str], told: "Told") -> None:
         self._db = database
         self._runs = runs
         self._worker = worker
-        self._waiting = waiting
+        self._told = told
         self._ended: list[Settled] = []
         self._writing: list[Settled] = []
         self._bell = Bell()
@@ -63,8 +62,9 @@ class Settler:
         self._doubtful -= {(each.run, each.attempt) for each in batch}
         if not self._ended:
             self._idle.set()
-        if any(each.delay is not None or each.limited for each in batch):
-            self._waiting()
+        scheduled = any(each.schedule is not None for each in batch)
+        if scheduled or any(each.delay is not None or each.limited for each in batch):
+            self._told(scheduled=scheduled)
         return len(batch)
 
     def _may_be_ours(self, ended: Settled) -> bool:
@@ -85,3 +85,10 @@ class Settler:
     async def settled(self) -> None:
         """Wait until all that ended is written."""
         await self._idle.wait()
+
+
+class Told(Protocol):
+    """Hears that something was settled that others wait for."""
+
+    def __call__(self, *, scheduled: bool) -> None:
+        """Hear it; whether runs of schedules were among it."""

@@ -8,7 +8,7 @@ import os
 import secrets
 import socket
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from rota.engine.execute import Executor
 from rota.engine.progress import Progress
 from rota.engine.renew import Renewer
 from rota.engine.settle import Settler
+from rota.engine.supervise import for_ever
 from rota.engine.sweep import Sweeper
 from rota.errors import InvalidData, StoreUnavailable
 from rota.model import RunError
@@ -81,7 +82,7 @@ class Worker:
         self._renewer: Renewer | None = None
         self._progress = Progress(database, self.runs, lambda: self.id, lambda: self._loop)
         self.admitter = Admitter(database, self.runs, self._tell)
-        self._settler = Settler(database, self.runs, lambda: self.id, self.admitter.bell.ring)
+        self._settler = Settler(database, self.runs, lambda: self.id, self._settled)
         self.sweeper = Sweeper(database, self.workers, self._tell, self.admitter.bell.ring, settings.keep)
 
     @property
@@ -101,6 +102,12 @@ class Worker:
     async def _tell(self, _ready: dict[str, int]) -> None:
         await self._db.notify("ready")
 
+    def _settled(self, *, scheduled: bool) -> None:
+        """Hear that room was given back, that a run waits again, or that a schedule's run has ended."""
+        self.admitter.bell.ring()
+        if scheduled:
+            self._spawn(self._db.notify("schedules"))
+
     def heard(self, topic: str | None) -> None:
         """Hear that something changed in the store."""
         if topic is not None and topic.startswith("lock:"):  # of a user's lock: no run
@@ -118,7 +125,7 @@ class Worker:
         self._db.listen(self.heard)
         await self._enter()
         loops = [
-            asyncio.create_task(_for_ever(each)) for each in (self._settler.run, self.admitter.run, self.sweeper.run)
+            asyncio.create_task(for_ever(each)) for each in (self._settler.run, self.admitter.run, self.sweeper.run)
         ]
         try:
             await self._work()
@@ -315,16 +322,6 @@ class Worker:
         task = self._loop.create_task(work)
         self._spawned.add(task)
         task.add_done_callback(self._spawned.discard)
-
-
-async def _for_ever(loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a loop; where it ends by a mistake of ours, say so and begin it again."""
-    while True:
-        try:
-            await loop()
-        except Exception:  # noqa: BLE001 (it is logged whole)
-            _log.exception("a loop of the worker failed; it begins again")
-        await asyncio.sleep(_AGAIN_SECONDS)
 
 
 def _previous(run: Claimed, task: Task[..., Any]) -> Any:

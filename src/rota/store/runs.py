@@ -298,9 +298,7 @@ def _ended(settled: Settled, row: Any) -> EndedRun:
     """Say to its schedule how a run ended."""
     kind = None if settled.error is None else settled.error.kind
     error = _text(settled.error)
-    return EndedRun(
-        settled.run, str(settled.schedule), row["state"], row["started_at"], error, kind, settled.asked
-    )
+    return EndedRun(settled.run, str(settled.schedule), row["state"], row["started_at"], error, kind, settled.asked)
 
 
 def _text(error: RunError | None) -> str | None:

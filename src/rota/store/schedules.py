@@ -1,7 +1,7 @@
 """The verbs of a schedule's life: define, fire, hear how its runs ended, hold, trigger, back-fill, remove.
 
-A verb reads the schedules that it concerns and holds their rows, decides (`times.decide`, pure), stores the runs, records
-the skips and writes the schedules down, in one operation. The unique index of (schedule, due) is the backstop.
+A verb reads the schedules that it concerns and holds their rows, decides (`times.decide`, pure), stores the runs,
+records the skips and writes the schedules down, in one operation. The unique index of (schedule, due) is the backstop.
 """
 
 import json
@@ -15,7 +15,7 @@ from rota.schedule import Kind, kind_of, read_policies, read_rule
 from rota.times.decision import Decision, Firing, Hold, Past, Skip
 from rota.times.due import decide
 from rota.times.intervals import Every
-from rota.times.moments import Instant, moment
+from rota.times.moments import Instant
 from rota.times.overlap import room
 
 _LATE_PRIORITY = 25
@@ -59,7 +59,11 @@ class Definition:
     def values(self) -> tuple[Any, ...]:
         """Return the values in the order of the columns."""
         return tuple(
-            json.dumps(self.tags) if name == "tags" else int(self.declared) if name == "declared" else getattr(self, name)
+            json.dumps(self.tags)
+            if name == "tags"
+            else int(self.declared)
+            if name == "declared"
+            else getattr(self, name)
             for name in _DEFINED
         )
 
@@ -187,8 +191,8 @@ class ScheduleStore:
     ) -> Operation[tuple[set[str], set[str]]]:
         """Store schedules, or change what differs; returns the keys that were made, and those that were changed.
 
-        What exists keeps its pause and, where the rule stays, its next due instant. With `create` nothing that exists is
-        touched.
+        What exists keeps its pause and, where the rule stays, its next due instant. With `create` nothing that exists
+        is touched.
         """
         now, _ = yield from self._clock()
         rows = [(*each.values(), "active", *_first(each, now)) for each in new]
@@ -230,7 +234,10 @@ class ScheduleStore:
                 one.set(since=now, through=None, asked=None)
         yield from self.look_ahead([known[each.key] for each in touched])
         yield from self._revise(
-            [(each.key, "changed" if each.key in differing else "returned", differing.get(each.key, {})) for each in touched],
+            [
+                (each.key, "changed" if each.key in differing else "returned", differing.get(each.key, {}))
+                for each in touched
+            ],
             author,
         )
         return {each.key for each in touched}
@@ -250,6 +257,11 @@ class ScheduleStore:
         known.revised = True
         yield from self.look_ahead([known])
         yield from self._revise([(key, "last success", {"succeeded": [known.row["succeeded"], at]})], author)
+
+    def row(self, key: str) -> Operation[Any]:
+        """Return a schedule's row, and hold it."""
+        (known,) = (yield from self._lock([key])).values()
+        return known.row
 
     # Fire
 
@@ -279,7 +291,9 @@ class ScheduleStore:
         skips: list[tuple[str, Skip, Instant | None]] = []
         late: list[int] = []
         decided = {one.key: _decision(one, resumed, now) for one in known}
-        cancelled = yield from self._cancel([key for key, each in decided.items() if each.cancel], "replaced by a newer run")
+        cancelled = yield from self._cancel(
+            [key for key, each in decided.items() if each.cancel], "replaced by a newer run"
+        )
         for one in known:
             decision = decided[one.key]
             through = one["through"]
@@ -295,9 +309,7 @@ class ScheduleStore:
             if row["state"] == "ready":
                 ready[row["queue"]] = ready.get(row["queue"], 0) + 1
         count = sum(skip.count for _, skip, _ in skips)
-        return Fired(
-            len(known), len(stored), count, ready, bool(cancelled), len(runs) - len(stored), tuple(late)
-        )
+        return Fired(len(known), len(stored), count, ready, bool(cancelled), len(runs) - len(stored), tuple(late))
 
     def _store(self, runs: Sequence[tuple[Any, ...]]) -> Operation[Rows]:
         if not runs:
@@ -305,7 +317,7 @@ class ScheduleStore:
         return (yield self._db.many("schedules.runs", _RUN, runs))
 
     def _skip(self, skips: Sequence[tuple[str, Skip, Instant | None]]) -> Operation[None]:
-        """Record skips; one that goes on where the last one of its schedule ended, for the same reason, lengthens it."""
+        """Record skips; one that goes on where the schedule's last one ended, for the same reason, lengthens it."""
         if not skips:
             return
         keys = sorted({key for key, _, _ in skips})
@@ -371,7 +383,14 @@ class ScheduleStore:
         now, _ = yield from self._clock()
         held = [one for one in known.values() if one["state"] in ("active", "paused", "parked", "finished")]
         for one in held:
-            one.set(state=reason, hold_reason=reason, hold_at=now, hold_until=until, hold_by=author.by, hold_note=author.note)
+            one.set(
+                state=reason,
+                hold_reason=reason,
+                hold_at=now,
+                hold_until=until,
+                hold_by=author.by,
+                hold_note=author.note,
+            )
             one.revised = True
         if held:
             yield from self._count(held)
@@ -495,7 +514,7 @@ class ScheduleStore:
     def look_ahead(self, known: Sequence[KnownSchedule]) -> Operation[None]:
         """Write down what is next. What is due already is left to whoever fires: it comes at once."""
         yield from self._count(known)
-        now, paused = yield from self._clock()
+        now, _ = yield from self._clock()
         resumed = yield from self._resumed()
         for one in known:
             if one["state"] == "retired":
@@ -557,7 +576,9 @@ def _runs(one: KnownSchedule, decision: Decision, *, free: int) -> list[tuple[An
     """Return the runs to store. Where cancelling left nothing under way, the first need not wait."""
     kind = kind_of(read_rule(one["rule"]))
     alone = decision.cancel and free == one.under_way
-    firings = [replace(each, queued=each.queued and not (alone and number == 0)) for number, each in enumerate(decision.fire)]
+    firings = [
+        replace(each, queued=each.queued and not (alone and number == 0)) for number, each in enumerate(decision.fire)
+    ]
     return [_run(one, each, kind) for each in firings]
 
 
@@ -604,8 +625,3 @@ def _to_open(one: KnownSchedule) -> int:
     policies = read_policies(one["policies"])
     most = policies.max_running if policies.overlap == "allow" else 1
     return max(0, min(queued, most - one.going))
-
-
-def shown(found: Instant | None) -> str | None:
-    """Write an instant for people."""
-    return None if found is None else moment(found).isoformat()

@@ -1,0 +1,86 @@
+"""A scheduler: fires what is due, heals what has no next, and sleeps in between."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+from rota.db.database import Database
+from rota.engine.admit import Admitter
+from rota.engine.fire import Firer
+from rota.engine.supervise import for_ever
+from rota.errors import StoreUnavailable
+from rota.store.runs import RunStore
+from rota.store.schedules import ScheduleStore
+
+_log = logging.getLogger("rota.scheduler")
+
+_HEAL_SECONDS = 30.0
+_HEAL_MOST = 1_000
+
+
+class Scheduler:
+    """Works the schedules of a store until it is stopped. Any number may work on one store."""
+
+    def __init__(self, database: Database, declare: Callable[[], Awaitable[None]]) -> None:
+        self._db = database
+        self._declare = declare
+        self._stop = asyncio.Event()
+        self._schedules = ScheduleStore(database)
+        self.admitter = Admitter(database, RunStore(database), self._tell)
+        self.firer = Firer(database, self._schedules, self._tell, self.admitter.bell.ring)
+
+    async def run(self) -> None:
+        """Fire until `stop` is called or this is cancelled."""
+        self._db.listen(self.heard)
+        try:
+            await self._declared()
+            loops = [asyncio.create_task(for_ever(each)) for each in (self.firer.run, self.admitter.run, self._heal)]
+            try:
+                await self._stop.wait()
+            finally:
+                for each in loops:
+                    each.cancel()
+                await asyncio.gather(*loops, return_exceptions=True)
+        finally:
+            self._db.unlisten(self.heard)
+
+    def stop(self) -> None:
+        """Fire no more."""
+        self._stop.set()
+
+    def heard(self, topic: str | None) -> None:
+        """Hear that something changed in the store."""
+        if topic in (None, "schedules"):
+            self.firer.bell.ring()
+        if topic in (None, "waiting"):
+            self.admitter.bell.ring()
+
+    async def heal_once(self) -> int:
+        """Find active schedules without a next and without a run under way, and give them one; returns how many."""
+        found = await self._db.write(lambda: self._schedules.heal(_HEAL_MOST))
+        if found:
+            _log.warning("%s schedules had no next instant and no run under way; they go on", found)
+            self.firer.bell.ring()
+        return found
+
+    async def _heal(self) -> None:
+        while True:
+            with contextlib.suppress(StoreUnavailable):  # the next round comes soon
+                await self.heal_once()
+            await asyncio.sleep(_HEAL_SECONDS)
+
+    async def _declared(self) -> None:
+        """Bring the declared schedules into the store; where it is away, wait for it."""
+        while not self._stop.is_set():
+            try:
+                await self._declare()
+            except StoreUnavailable as error:
+                _log.warning("the store is away: %s", error)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stop.wait(), 1.0)
+            else:
+                return
+
+    async def _tell(self, _ready: dict[str, int]) -> None:
+        await self._db.notify("ready")

@@ -1,0 +1,538 @@
+"""`app.schedules`: durable rules for calls; changing, pausing, running and asking about them."""
+
+import builtins
+import heapq
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any, get_args
+
+from rota import clock
+from rota.db.borrowed import run_on
+from rota.db.database import Database
+from rota.errors import (
+    Invalid,
+    InvalidSchedule,
+    ScheduleExists,
+    UnknownSchedule,
+    UnknownTask,
+    UnreadableArguments,
+)
+from rota.limit import keys as limit_keys
+from rota.schedule import (
+    Schedule,
+    read_rule,
+    schedule_key,
+    schedule_tags,
+    write_policies,
+    write_retry,
+)
+from rota.store.schedule_reads import FiringState, Revision, ScheduleReads, ScheduleState, State
+from rota.store.schedules import Author, Definition, ScheduleStore, Triggered
+from rota.tasks import Call, Registry, TaskOptions, priority_number
+from rota.times.choices import one_of, whole_number
+from rota.times.decision import Reason
+from rota.times.durations import duration
+from rota.times.exclusion import excluded
+from rota.times.intervals import Every
+from rota.times.moments import Instant, instant, micros, moment
+from rota.times.policies import Length, Policies
+from rota.times.rule import Rule
+
+_REASONS: dict[Reason, str] = {
+    "overlap": "a run of the schedule was under way, and the policy let no other in",
+    "missed": "its time passed while nothing could fire it, and the policy does not catch up with it",
+    "merged": "one newer run does its work too",
+    "paused": "somebody had paused the schedule",
+    "excluded": "an exclude rule names it",
+    "parked": "the schedule's task or arguments did not resolve then",
+    "backing off": "the schedule was failing, or its last run asked to be run later",
+}
+_BATCH = 1_000
+MOST_BACKFILLED = 10_000
+_LONGEST_NOTE = 1_000
+_POLICIES = ("overlap", "max_running", "missed", "max_missed", "grace", "spread", "jitter", "exclude", "max_runs")
+_POLICY_VALUES = (*_POLICIES, "on_failure", "adaptive")
+_OTHERS = ("call", "rule", "queue", "priority", "limits", "timeout", "retry", "tags", "description")
+
+
+@dataclass(frozen=True, slots=True)
+class PutCounts:
+    """What a call that put schedules did."""
+
+    made: int = 0
+    changed: int = 0
+    same: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """A due instant that lies ahead."""
+
+    key: str
+    due: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """What came of a due instant, and why, in words; with what is known of it."""
+
+    key: str
+    at: datetime
+    text: str
+    firing: FiringState | None = None
+
+
+class Schedules:
+    """The schedules of a store."""
+
+    def __init__(self, database: Database, name: str, knock: Callable[[str], None]) -> None:
+        self._db = database
+        self._name = name
+        self._knock = knock
+        self._store = ScheduleStore(database)
+        self._reads = ScheduleReads(database)
+
+    # Change
+
+    async def put(
+        self,
+        schedule: Schedule,
+        *,
+        create: bool = False,
+        note: str | None = None,
+        by: str | None = None,
+        connection: Any = None,
+    ) -> ScheduleState:
+        """Make a schedule, or change what differs from the one under its key.
+
+        What exists keeps its pause and, where the rule stays, its next due instant. With `create` one that exists is
+        left as it is, and that is a `ScheduleExists`. With `connection` it happens if and only if the caller's
+        transaction on it commits.
+        """
+        new = self.definition(schedule)
+        author = _author(by, note)
+
+        def work() -> Any:
+            made, _ = yield from self._store.put([new], author, create=create)
+            if create and not made:
+                raise ScheduleExists(new.key)
+            return (yield from self._reads.get(new.key))
+
+        found: ScheduleState = await (
+            self._db.write(work) if connection is None else run_on(connection, self._db, work)
+        )
+        self._knock("schedules")
+        return found
+
+    async def put_many(
+        self,
+        schedules: Iterable[Schedule],
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> PutCounts:
+        """Make or change many, a thousand in a transaction; `progress` hears how many are done."""
+        author = _author(by, note)
+        made = changed = done = 0
+        several = iter(schedules)
+        while batch := [self.definition(each) for each in islice(several, _BATCH)]:
+            if len({each.key for each in batch}) < len(batch):
+                raise InvalidSchedule("key", _double(batch), "use each key once", "is there twice")
+            new, other = await self._db.write(lambda batch=batch: self._store.put(batch, author))  # type: ignore[misc]
+            made, changed, done = made + len(new), changed + len(other), done + len(batch)
+            if progress is not None:
+                progress(done)
+        self._knock("schedules")
+        return PutCounts(made, changed, done - made - changed)
+
+    def definition(self, schedule: Schedule, *, declared: bool = False) -> Definition:
+        """Write a schedule as the store keeps it."""
+        if not isinstance(schedule, Schedule):
+            raise InvalidSchedule("schedule", schedule, "use a rota.Schedule", "is not a schedule")
+        options = schedule.call.options
+        limits = limit_keys([*options.limits, *schedule.call.limits, *schedule.limits])
+        return Definition(
+            key=schedule.key,
+            app=self._name,
+            declared=declared,
+            task=schedule.call.name,
+            args=schedule.call.args_json,
+            rule=str(schedule.rule),
+            policies=write_policies(schedule.policies),
+            queue=options.queue if schedule.queue is None else schedule.queue,
+            priority=options.priority if schedule.priority is None else schedule.priority,
+            limits=json.dumps(limits) if limits else None,
+            max_lost=0 if options.on_lost == "fail" else options.max_lost,
+            timeout=None if schedule.timeout is None else micros(schedule.timeout),
+            retry=write_retry(schedule.retry),
+            tags=schedule.tags,
+            description=schedule.description,
+        )
+
+    async def change(
+        self,
+        key: str | None = None,
+        *,
+        tag: str | None = None,
+        prefix: str | None = None,
+        note: str | None = None,
+        by: str | None = None,
+        version: int | None = None,
+        last_success: datetime | None = None,
+        **values: Any,
+    ) -> int:
+        """Change what is named and keep the rest, of one schedule or of all with a tag or a prefix; returns how many.
+
+        Takes what `Schedule` takes. With `version` nothing is changed where somebody else did so since. `last_success`
+        says by hand when the last success was.
+        """
+        unknown = set(values) - {*_POLICY_VALUES, *_OTHERS}
+        if unknown:
+            allowed = f"use {', '.join((*_OTHERS, *_POLICY_VALUES))}, last_success"
+            raise InvalidSchedule("change", min(unknown), allowed, "is nothing that a schedule has")
+        author = _author(by, note)
+
+        def work(keys: builtins.list[str]) -> Any:
+            changed: set[str] = set()
+            for each in keys:
+                row = yield from self._store.row(each)
+                if version is not None and row["version"] != version:
+                    raise InvalidSchedule("version", version, f"it is {row['version']} by now", "is not the newest")
+                if last_success is not None:
+                    yield from self._store.set_success(each, instant(last_success, "last_success"), author)
+                    changed.add(each)
+                    row = yield from self._store.row(each)
+                if values:
+                    _, other = yield from self._store.put([_changed(row, values)], author)
+                    changed |= other
+            return changed
+
+        return await self._each(key, tag, prefix, work)
+
+    async def pause(
+        self,
+        key: str | None = None,
+        *,
+        tag: str | None = None,
+        prefix: str | None = None,
+        note: str | None = None,
+        by: str | None = None,
+        until: datetime | None = None,
+    ) -> int:
+        """Keep one schedule, or all with a tag or a prefix, from firing, perhaps until a moment; returns how many."""
+        end = None if until is None else instant(until, "until")
+        author = _author(by, note)
+        return await self._each(key, tag, prefix, lambda keys: self._store.pause(keys, end, author))
+
+    async def resume(
+        self,
+        key: str | None = None,
+        *,
+        tag: str | None = None,
+        prefix: str | None = None,
+        note: str | None = None,
+        by: str | None = None,
+    ) -> int:
+        """Let them go on with the future; what passed is recorded as skipped. Returns how many were held."""
+        author = _author(by, note)
+        return await self._each(key, tag, prefix, lambda keys: self._store.resume(keys, author))
+
+    async def remove(
+        self,
+        key: str | None = None,
+        *,
+        tag: str | None = None,
+        prefix: str | None = None,
+        note: str | None = None,
+        by: str | None = None,
+    ) -> int:
+        """Remove them: what waits is cancelled, what runs ends, the history stays. Returns how many."""
+        author = _author(by, note)
+        return await self._each(key, tag, prefix, lambda keys: self._store.remove(keys, author))
+
+    async def trigger(self, key: str, *, note: str | None = None, by: str | None = None) -> Triggered:
+        """Run a schedule now, beside its rule, as its overlap policy lets it; names the run that blocks it."""
+        author = _author(by, note)
+        found: Triggered = await self._db.write(lambda: self._store.trigger(schedule_key(key), author))
+        self._tell_runs()
+        return found
+
+    async def backfill(
+        self, key: str, start: datetime, end: datetime, *, note: str | None = None, by: str | None = None
+    ) -> Triggered:
+        """Run the due instants from `start` on, before `end`, once more, in order, as the overlap policy lets them."""
+        first, last = instant(start, "start"), instant(end, "end")
+        found = await self.get(key)
+        if isinstance(found.rule, Every) and found.rule.anchored:
+            raise InvalidSchedule("key", key, "it counts from its last run; trigger it instead", "has no past instants")
+        named = _instants(found.rule, first - 1, last)
+        dues = list(islice((t for t in named if not excluded(found.policies.exclude, t)), MOST_BACKFILLED + 1))
+        if not dues:
+            raise InvalidSchedule("start", f"{start} to {end}", "use a range with due instants", "has none")
+        if len(dues) > MOST_BACKFILLED:
+            raise InvalidSchedule("end", end, f"use a range of up to {MOST_BACKFILLED:,} instants", "is too far")
+        author = _author(by, note)
+        made: Triggered = await self._db.write(lambda: self._store.backfill(key, dues, author))
+        self._tell_runs()
+        return made
+
+    # As a whole
+
+    async def put_declared(self, schedules: Iterable[Schedule], tasks: Registry) -> None:
+        """Bring the schedules that the code declares into the store; retire what is gone, repair what was parked.
+
+        A schedule that was parked goes on where its task is known here and takes its arguments.
+        """
+        new = [self.definition(each, declared=True) for each in schedules]
+        author = Author("the code")
+
+        def work() -> Any:
+            yield from self._store.put(new, author)
+            kept = {each.key for each in new}
+            gone = [key for key in (yield from self._reads.declared(self._name)) if key not in kept]
+            if gone:
+                yield from self._store.retire(gone, author)
+            parked = yield from self._reads.parked()
+            repaired = [key for key, task, args in parked if _resolves(tasks, task, args)]
+            if repaired:
+                yield from self._store.resume(repaired, Author("the code", "its task is known again"))
+
+        await self._db.write(work)
+        self._knock("schedules")
+
+    async def pause_all(self, *, paused: bool, note: str | None, by: str | None) -> None:
+        """Pause or resume everything."""
+        author = _author(by, note)
+        await self._db.write(lambda: self._store.pause_all(author, paused=paused))
+        self._knock("schedules")
+
+    def _tell_runs(self) -> None:
+        for topic in ("ready", "waiting", "cancel", "schedules"):
+            self._knock(topic)
+
+    async def _each(self, key: str | None, tag: str | None, prefix: str | None, work: Callable[..., Any]) -> int:
+        """Do this to one schedule, or to all with a tag or a prefix, a thousand in a transaction."""
+        if [key, tag, prefix].count(None) != 2:
+            raise InvalidSchedule("key", key, "say one of: a key, tag=…, prefix=…", "does not say which")
+        count = 0
+        if key is not None:
+            count = len(await self._db.write(lambda: work([schedule_key(key)])))
+        else:
+            async for batch in self._keys(tag, prefix):
+                count += len(await self._db.write(lambda batch=batch: work(batch)))  # type: ignore[misc]
+        self._tell_runs()
+        return count
+
+    async def _keys(self, tag: str | None, prefix: str | None) -> AsyncIterator[builtins.list[str]]:
+        if tag is not None:
+            schedule_tags([tag])
+        if prefix is not None:
+            schedule_key(prefix)
+        after = ""
+        while batch := await self._db.read(
+            lambda after=after: self._reads.list(tag=tag, prefix=prefix, after=after, most=_BATCH)  # type: ignore[misc]
+        ):
+            yield [each.key for each in batch]
+            after = batch[-1].key
+
+    # Ask
+
+    async def get(self, key: str) -> ScheduleState:
+        """Return a schedule; raises `UnknownSchedule` where there is none."""
+        found = await self._db.read(lambda: self._reads.get(schedule_key(key)))
+        if found is None:
+            raise UnknownSchedule(key)
+        return found
+
+    async def list(
+        self,
+        *,
+        state: str | None = None,
+        task: str | None = None,
+        app: str | None = None,
+        tag: str | None = None,
+        prefix: str | None = None,
+        after: str = "",
+        limit: int = 50,
+    ) -> "builtins.list[ScheduleState]":
+        """Return schedules by key; `after` is the last key of the page before."""
+        if state is not None:
+            one_of("state", state, get_args(State), Invalid)
+        whole_number("limit", limit, 1, 1_000, Invalid)
+        found: builtins.list[ScheduleState] = await self._db.read(
+            lambda: self._reads.list(state=state, task=task, app=app, tag=tag, prefix=prefix, after=after, most=limit)
+        )
+        return found
+
+    async def upcoming(self, key: str | None = None, *, limit: int = 10) -> "builtins.list[Upcoming]":
+        """Return the next due instants, of one schedule or of all, as far as they are known now."""
+        whole_number("limit", limit, 1, 1_000, Invalid)
+        known = [await self.get(key)] if key is not None else await self._db.read(lambda: self._reads.upcoming(limit))
+        return list(
+            islice(heapq.merge(*(_ahead(each) for each in known), key=lambda each: (each.due, each.key)), limit)
+        )
+
+    async def revisions(self, key: str, *, before: int | None = None, limit: int = 50) -> "builtins.list[Revision]":
+        """Return the changes of a schedule, newest first, also of one that was removed."""
+        whole_number("limit", limit, 1, 1_000, Invalid)
+        found: builtins.list[Revision] = await self._db.read(
+            lambda: self._reads.revisions(schedule_key(key), before, limit)
+        )
+        return found
+
+    async def firings(
+        self, key: str, *, before: datetime | None = None, limit: int = 50
+    ) -> "builtins.list[FiringState]":
+        """Return due instants and what came of them, newest first, also of a schedule that was removed."""
+        whole_number("limit", limit, 1, 1_000, Invalid)
+        start = None if before is None else instant(before, "before")
+        found: builtins.list[FiringState] = await self._db.read(
+            lambda: self._reads.firings(schedule_key(key), start, limit)
+        )
+        return found
+
+    async def why(self, key: str, *, at: datetime | None = None) -> Why:
+        """Say what came of a due instant, and why; without `at`, what the schedule does now, and why."""
+        schedule_key(key)
+        if at is None:
+            found = await self.get(key)
+            return Why(key, clock.now(), _now_words(found))
+        when = instant(at, "at")
+
+        def work() -> Any:
+            answer = yield from self._reads.answer(key, when)
+            known = yield from self._reads.get(key)
+            rule = yield from self._reads.rule_at(key, when)
+            return answer, known, rule
+
+        answer, known, rule = await self._db.read(work)
+        if known is None and answer is None:
+            revisions = await self.revisions(key, limit=1)
+            if not revisions:
+                raise UnknownSchedule(key)
+            return Why(key, moment(when), f"the schedule was removed on {revisions[0].at:%Y-%m-%d %H:%M:%S %Z}")
+        return Why(key, moment(when), _answer_words(answer, known, rule, when), answer)
+
+
+# Parts
+
+
+def _author(by: str | None, note: str | None) -> Author:
+    for name, value in (("by", by), ("note", note)):
+        if value is not None and (not isinstance(value, str) or len(value) > _LONGEST_NOTE or "\0" in value):
+            raise Invalid(name, value, f"use text of up to {_LONGEST_NOTE} characters, without NUL")
+    return Author(by, note)
+
+
+def _resolves(tasks: Registry, name: str, args: str) -> bool:
+    try:
+        tasks.get(name).load(args)
+    except (UnknownTask, UnreadableArguments):
+        return False
+    return True
+
+
+def _double(batch: Iterable[Definition]) -> str:
+    seen: set[str] = set()
+    return next(each.key for each in batch if each.key in seen or seen.add(each.key))  # type: ignore[func-returns-value]
+
+
+def _changed(row: Any, values: dict[str, Any]) -> Definition:
+    """Return the definition of a stored schedule with other values."""
+    known = ScheduleState.read(row)
+    policies = {name: getattr(known.policies, name) for name in _POLICY_VALUES}
+    policies |= {name: value for name, value in values.items() if name in _POLICY_VALUES}
+    call: Call[Any] | None = values.get("call")
+    if call is not None and not isinstance(call, Call):
+        raise InvalidSchedule("call", call, "use what task.call(…) returns", "is not a call")
+    rule = values.get("rule", known.rule)
+    if not isinstance(rule, Rule):
+        raise InvalidSchedule("rule", rule, "use a rule, such as Cron('0 9 * * MON')", "is not a rule")
+    limits = limit_keys(values.get("limits", known.limits))
+    timeout: Length | None = values.get("timeout", known.timeout)
+    return Definition(
+        key=known.key,
+        app=known.app,
+        declared=known.declared,
+        task=known.task if call is None else call.name,
+        args=known.args if call is None else call.args_json,
+        rule=str(rule),
+        policies=write_policies(Policies(**policies)),
+        queue=TaskOptions(queue=values.get("queue", known.queue)).queue,
+        priority=priority_number(values.get("priority", known.priority)),
+        limits=json.dumps(limits) if limits else None,
+        max_lost=row["max_lost"],
+        timeout=None if timeout is None else duration(timeout, "timeout", least=1),
+        retry=write_retry(values.get("retry", known.retry)),
+        tags=schedule_tags(values.get("tags", known.tags)),
+        description=values.get("description", known.description),
+    )
+
+
+def _ahead(known: ScheduleState) -> Iterator[Upcoming]:
+    """Yield the due instants of a schedule from its next on."""
+    if known.next_due is None:
+        return
+    yield Upcoming(known.key, known.next_due)
+    if isinstance(known.rule, Every) and known.rule.anchored:
+        return  # what comes after depends on how that run goes
+    for each in _instants(known.rule, instant(known.next_due), None):
+        if not excluded(known.policies.exclude, each):
+            yield Upcoming(known.key, moment(each))
+
+
+def _instants(rule: Rule, after: Instant, before: Instant | None) -> Iterator[Instant]:
+    found = rule.series.next(after)
+    while found is not None and (before is None or found < before):
+        yield found
+        found = rule.series.next(found)
+
+
+def _now_words(found: ScheduleState) -> str:
+    if found.held is not None:
+        who = "" if found.held.by is None else f" by {found.held.by}"
+        until = "" if found.held.until is None else f" until {_shown(found.held.until)}"
+        note = f": {found.held.note}" if found.held.note else ""
+        return f"it is {found.held.reason}{who}{until}{note}"
+    if found.state in ("finished", "retired"):
+        return {"finished": "its rule names no further instant", "retired": "it is gone from the code"}[found.state]
+    if found.next_due is None:
+        return "a run of it is under way; it counts from its end"
+    backing = f"; it failed {found.failures} times in a row" if found.failures else ""
+    return f"it is due next at {_shown(found.next_due)}{backing}"
+
+
+def _answer_words(answer: FiringState | None, known: ScheduleState | None, rule: str | None, at: Instant) -> str:
+    if answer is not None and answer.run is not None:
+        return f"run {answer.run} stands for it: {answer.state}"
+    if answer is not None and answer.reason is not None:
+        others = "" if answer.count == 1 else f", with {answer.count - 1} others"
+        return f"skipped{others}: {answer.reason}, {_REASONS[answer.reason]}"
+    if known is None:
+        return "nothing is known of it any more"
+    if rule == "":
+        return f"the schedule was made later, at {_shown(known.created_at)}"
+    if at > instant(clock.now()):
+        return "it lies ahead" + ("" if known.next_due is None else f"; the next one is {_shown(known.next_due)}")
+    return _unanswered_words(known, known.rule if rule is None else read_rule(rule), at)
+
+
+def _unanswered_words(known: ScheduleState, rule: Rule, at: Instant) -> str:
+    """Say why nothing is recorded of an instant under the rule that held then."""
+    anchored = isinstance(rule, Every) and rule.anchored
+    if not anchored and rule.series.next(at - 1) != at:
+        near = [_shown(moment(each)) for each in (rule.series.previous(at), rule.series.next(at)) if each is not None]
+        return f"the rule then, {rule}, did not name it; it names {' and '.join(near) or 'nothing near'}"
+    if known.answered_through is not None and at <= instant(known.answered_through):
+        return "it had its answer, which is older than what is kept"
+    if anchored:
+        return "it counts from its last run, and was not due then"
+    return "it is due, and not yet fired: is a scheduler running?"
+
+
+def _shown(when: datetime) -> str:
+    return when.isoformat(sep=" ", timespec="seconds")

@@ -1,0 +1,247 @@
+"""What people ask about schedules."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from rota.db.database import Database, Operation
+from rota.model import Run, RunError, RunState
+from rota.schedule import Kind, read_policies, read_retry, read_rule
+from rota.times.backoff import Retry
+from rota.times.decision import Reason
+from rota.times.moments import Instant, moment
+from rota.times.policies import Policies
+from rota.times.rule import Rule
+
+State = Literal["active", "paused", "parked", "finished", "retired"]
+_LATEST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class HeldState:
+    """Who keeps a schedule from firing, why, since when, and until when if that is known."""
+
+    reason: Literal["paused", "parked"]
+    by: str | None
+    note: str | None
+    since: datetime | None
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleState:
+    """A schedule as the store has it."""
+
+    key: str
+    state: State
+    task: str
+    args: str
+    rule: Rule
+    policies: Policies
+    queue: str
+    priority: int
+    limits: tuple[str, ...]
+    timeout: timedelta | None
+    retry: Retry | None
+    tags: tuple[str, ...]
+    description: str
+    app: str
+    declared: bool
+    version: int
+    """It grows with every change; two people who edit can tell whether they met."""
+    created_at: datetime
+    changed_at: datetime
+    next_due: datetime | None
+    last_due: datetime | None
+    """The due instant of the last run that the rule made."""
+    last_run: datetime | None
+    """When its last run began."""
+    last_finish: datetime | None
+    last_success: datetime | None
+    last_outcome: str | None
+    last_error: RunError | None
+    failures: int
+    """How many runs failed in a row."""
+    run_count: int
+    answered_through: datetime | None
+    """Every due instant up to here has its answer."""
+    held: HeldState | None
+
+    @classmethod
+    def read(cls, row: Any) -> "ScheduleState":
+        """Make the record from the store's row."""
+        held = None
+        if row["state"] in ("paused", "parked"):
+            since, until = _moment(row["hold_at"]), _moment(row["hold_until"])
+            held = HeldState(row["hold_reason"], row["hold_by"], row["hold_note"], since, until)
+        return cls(
+            key=row["key"],
+            state=row["state"],
+            task=row["task"],
+            args=row["args"],
+            rule=read_rule(row["rule"]),
+            policies=read_policies(row["policies"]),
+            queue=row["queue"],
+            priority=row["priority"],
+            limits=Run.read_limits(row["limits"]),
+            timeout=None if row["timeout"] is None else timedelta(microseconds=row["timeout"]),
+            retry=None if row["retry"] is None else read_retry(row["retry"]),
+            tags=tuple(json.loads(row["tags"])),
+            description=row["description"],
+            app=row["app"],
+            declared=bool(row["declared"]),
+            version=row["version"],
+            created_at=moment(row["created_at"]),
+            changed_at=moment(row["changed_at"]),
+            next_due=_moment(row["next"]),
+            last_due=_moment(row["due"]),
+            last_run=_moment(row["started"]),
+            last_finish=_moment(row["finished"]),
+            last_success=_moment(row["succeeded"]),
+            last_outcome=row["ended"],
+            last_error=RunError.read(row["error"]),
+            failures=row["failures"],
+            run_count=row["run_count"],
+            answered_through=_moment(row["through"]),
+            held=held,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One change of a schedule: who, when, what, why."""
+
+    version: int
+    at: datetime
+    by: str | None
+    what: str
+    note: str | None
+    changes: dict[str, list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class FiringState:
+    """One due instant and what came of it; neighbouring skips of one reason are one, from `first` to `due`."""
+
+    due: datetime
+    run: int | None = None
+    state: RunState | None = None
+    trigger: Kind | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    error: RunError | None = None
+    reason: Reason | None = None
+    first: datetime | None = None
+    count: int = 1
+
+
+class ScheduleReads:
+    """What people ask a store about its schedules."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def get(self, key: str) -> Operation[ScheduleState | None]:
+        """Return one schedule."""
+        rows = yield self._db.query("schedules.get", key=key)
+        return ScheduleState.read(rows[0]) if rows else None
+
+    def list(
+        self,
+        *,
+        state: str | None = None,
+        task: str | None = None,
+        app: str | None = None,
+        tag: str | None = None,
+        prefix: str | None = None,
+        after: str = "",
+        most: int = 50,
+    ) -> Operation[Any]:
+        """Return schedules by key."""
+        least = prefix or None
+        rows = yield self._db.query(
+            "schedules.list",
+            state=state,
+            task=task,
+            app=app,
+            tag=tag,
+            least=least,
+            most_key=None if least is None else f"{least}\x7f",
+            after=after,
+            most=most,
+        )
+        return [ScheduleState.read(row) for row in rows]
+
+    def declared(self, app: str) -> Operation[Any]:
+        """Return the keys that an application declared and has not retired."""
+        rows = yield self._db.query("schedules.declared", app=app)
+        return [row[0] for row in rows]
+
+    def parked(self) -> Operation[Any]:
+        """Return what is parked: (key, task, arguments)."""
+        rows = yield self._db.query("schedules.parked")
+        return [(row["key"], row["task"], row["args"]) for row in rows]
+
+    def upcoming(self, most: int) -> Operation[Any]:
+        """Return the schedules that are due first."""
+        rows = yield self._db.query("schedules.upcoming", most=most)
+        return [ScheduleState.read(row) for row in rows]
+
+    def revisions(self, key: str, before: int | None, most: int) -> Operation[Any]:
+        """Return the changes of a schedule, newest first."""
+        start = _LATEST if before is None else before
+        rows = yield self._db.query("schedules.revisions", key=key, before=start, most=most)
+        return [
+            Revision(
+                row["version"], moment(row["at"]), row["by_whom"], row["what"], row["note"], json.loads(row["changes"])
+            )
+            for row in rows
+        ]
+
+    def firings(self, key: str, before: Instant | None, most: int) -> Operation[Any]:
+        """Return the due instants of a schedule and what came of them, newest first."""
+        start = _LATEST if before is None else before
+        runs = yield self._db.query("schedules.history", key=key, before=start, most=most)
+        skips = yield self._db.query("schedules.skips", key=key, before=start, most=most)
+        found = [_ran(row) for row in runs] + [_skipped(row) for row in skips]
+        return sorted(found, key=lambda each: each.due, reverse=True)[:most]
+
+    def answer(self, key: str, at: Instant) -> Operation[FiringState | None]:
+        """Return what came of one due instant, if that is still known."""
+        runs = yield self._db.query("schedules.run_at", key=key, at=at)
+        if runs:
+            return _ran(runs[0])
+        skips = yield self._db.query("schedules.skip_at", key=key, at=at)
+        return _skipped(skips[0]) if skips else None
+
+    def rule_at(self, key: str, at: Instant) -> Operation[str | None]:
+        """Return the rule that a schedule had then, as text; None where it has the one that it has now."""
+        rows = yield self._db.query("schedules.rule_at", key=key, at=at)
+        for row in rows:
+            changes = json.loads(row["changes"])
+            if row["what"] == "made":
+                return ""
+            if "rule" in changes:
+                return str(changes["rule"][0])
+        return None
+
+
+def _ran(row: Any) -> FiringState:
+    return FiringState(
+        due=moment(row["nominal"]),
+        run=row["id"],
+        state=row["state"],
+        trigger=row["kind"],
+        started_at=_moment(row["started_at"]),
+        finished_at=_moment(row["finished_at"]),
+        error=RunError.read(row["error"]),
+    )
+
+
+def _skipped(row: Any) -> FiringState:
+    return FiringState(due=moment(row["last"]), reason=row["reason"], first=moment(row["first"]), count=row["count"])
+
+
+def _moment(found: Instant | None) -> datetime | None:
+    return None if found is None else moment(found)

@@ -1,0 +1,51 @@
+-- Looking at schedules, without changing anything.
+
+-- name: schedules.get
+SELECT * FROM rota_schedules WHERE key = :key
+
+-- name: schedules.list
+SELECT * FROM rota_schedules
+WHERE key > CAST(:after AS TEXT)
+  AND (CAST(:state AS TEXT) IS NULL OR state = CAST(:state AS TEXT))
+  AND (CAST(:task AS TEXT) IS NULL OR task = CAST(:task AS TEXT))
+  AND (CAST(:app AS TEXT) IS NULL OR app = CAST(:app AS TEXT))
+  AND (CAST(:tag AS TEXT) IS NULL OR EXISTS (
+    SELECT 1 FROM rota_tags WHERE rota_tags.tag = CAST(:tag AS TEXT) AND rota_tags.schedule = rota_schedules.key))
+  AND (CAST(:least AS TEXT) IS NULL OR key >= CAST(:least AS TEXT) AND key < CAST(:most_key AS TEXT))
+ORDER BY key LIMIT CAST(:most AS BIGINT)
+
+-- name: schedules.declared
+SELECT key FROM rota_schedules WHERE declared = 1 AND app = :app AND state <> 'retired'
+
+-- name: schedules.parked
+SELECT key, app, task, args FROM rota_schedules WHERE state = 'parked' ORDER BY key
+
+-- name: schedules.counts
+SELECT state, count(*) AS number FROM rota_schedules GROUP BY state ORDER BY state
+
+-- name: schedules.upcoming
+SELECT * FROM rota_schedules WHERE wake IS NOT NULL AND next IS NOT NULL ORDER BY wake LIMIT CAST(:most AS BIGINT)
+
+-- name: schedules.revisions
+SELECT * FROM rota_revisions WHERE schedule = :key AND version < CAST(:before AS BIGINT)
+ORDER BY version DESC LIMIT CAST(:most AS BIGINT)
+
+-- name: schedules.history
+SELECT id, state, kind, nominal, created_at, started_at, finished_at, error FROM rota_runs
+WHERE schedule = :key AND nominal < CAST(:before AS BIGINT) ORDER BY nominal DESC, id DESC LIMIT CAST(:most AS BIGINT)
+
+-- name: schedules.skips
+SELECT reason, first, last, count, at FROM rota_skips
+WHERE schedule = :key AND first < CAST(:before AS BIGINT) ORDER BY last DESC, id DESC LIMIT CAST(:most AS BIGINT)
+
+-- name: schedules.run_at
+SELECT id, state, kind, nominal, created_at, started_at, finished_at, error FROM rota_runs
+WHERE schedule = :key AND nominal = :at ORDER BY id LIMIT 1
+
+-- name: schedules.skip_at
+SELECT reason, first, last, count, at FROM rota_skips
+WHERE schedule = :key AND last >= CAST(:at AS BIGINT) AND first <= CAST(:at AS BIGINT) ORDER BY last LIMIT 1
+
+-- name: schedules.rule_at
+SELECT version, at, what, changes FROM rota_revisions
+WHERE schedule = :key AND at > CAST(:at AS BIGINT) AND (what = 'changed' OR what = 'made') ORDER BY version
