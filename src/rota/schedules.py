@@ -197,18 +197,17 @@ class Schedules:
         author = _author(by, note)
 
         def work(keys: builtins.list[str]) -> Any:
-            changed: set[str] = set()
-            for each in keys:
-                row = yield from self._store.row(each)
+            rows = yield from self._store.rows(keys)
+            for row in rows:
                 if version is not None and row["version"] != version:
                     raise InvalidSchedule("version", version, f"it is {row['version']} by now", "is not the newest")
-                if last_success is not None:
-                    yield from self._store.set_success(each, instant(last_success, "last_success"), author)
-                    changed.add(each)
-                    row = yield from self._store.row(each)
-                if values:
-                    _, other = yield from self._store.put([_changed(row, values)], author)
-                    changed |= other
+            new = [_changed(row, values) for row in rows]
+            changed: set[str] = set()
+            if values:
+                _, changed = yield from self._store.put(new, author)
+            if last_success is not None:
+                yield from self._store.set_success(keys, instant(last_success, "last_success"), author)
+                changed |= set(keys)
             return changed
 
         return await self._each(key, tag, prefix, work)

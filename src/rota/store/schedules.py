@@ -250,18 +250,20 @@ class ScheduleStore:
         if tags:
             yield self._db.many("tags.insert", ("tag", "schedule"), tags)
 
-    def set_success(self, key: str, at: Instant, author: Author) -> Operation[None]:
+    def set_success(self, keys: Sequence[str], at: Instant, author: Author) -> Operation[None]:
         """Say by hand when the last success was: an anchored interval counts from it at once."""
-        (known,) = (yield from self._lock([key])).values()
-        known.set(succeeded=at)
-        known.revised = True
-        yield from self.look_ahead([known])
-        yield from self._revise([(key, "last success", {"succeeded": [known.row["succeeded"], at]})], author)
+        known = list((yield from self._lock(keys)).values())
+        for one in known:
+            one.set(succeeded=at)
+            one.revised = True
+        yield from self.look_ahead(known)
+        yield from self._revise(
+            [(one.key, "last success", {"succeeded": [one.row["succeeded"], at]}) for one in known], author
+        )
 
-    def row(self, key: str) -> Operation[Any]:
-        """Return a schedule's row, and hold it."""
-        (known,) = (yield from self._lock([key])).values()
-        return known.row
+    def rows(self, keys: Sequence[str]) -> Operation[list[Any]]:
+        """Return schedules' rows, and hold them."""
+        return [one.row for one in (yield from self._lock(keys)).values()]
 
     # Fire
 
