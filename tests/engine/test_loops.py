@@ -237,6 +237,39 @@ async def test_late_results_are_refused_and_counted(db: Database, runs: RunStore
     assert settler.fenced == 3
 
 
+async def test_results_are_written_under_the_name_that_the_worker_had(db: Database, runs: RunStore) -> None:
+    """It came back under another one after an outage, and nobody had taken its runs meanwhile."""
+    await db.write(lambda: runs.insert([new()] * 2))
+    names = ["before"]
+    settler = Settler(db, runs, lambda: names[-1], lambda: None)
+    before = await claim(db, "before", 1)
+    settler.add(ended(before[0], "succeeded", result="1"))
+    names.append("after")
+    after = await claim(db, "after", 1)
+    settler.add(ended(after[0], "succeeded", result="2"))
+    assert [await settler.run_once() for _ in range(3)] == [1, 1, 0]
+    assert [(await get(db, run.id)).result for run in (*before, *after)] == ["1", "2"]
+    assert settler.fenced == 0
+
+
+async def test_a_result_that_is_refused_does_not_hold_up_a_later_one_of_the_same_run(
+    db: Database, runs: RunStore
+) -> None:
+    run = await put(db)
+    names = ["before"]
+    settler = Settler(db, runs, lambda: names[-1], lambda: None)
+    await claim_one(db, "another")
+    await db.write(lambda: runs.lose("another"))
+    settler.add(ended(await claim_one(db, "before"), "failed"))
+    await db.write(lambda: runs.lose("before"))
+    names.append("after")
+    settler.add(ended(await claim_one(db, "after"), "succeeded", result="3"))
+    while await settler.run_once():
+        pass
+    assert (await get(db, run.id)).state == "succeeded"
+    assert [each.outcome for each in await db.read(lambda: runs.attempts(run.id))] == ["lost", "lost", "succeeded"]
+
+
 async def test_what_a_task_completed_by_itself_is_not_counted_as_late(db: Database, runs: RunStore) -> None:
     await put(db)
     held = await claim_one(db)
