@@ -55,7 +55,8 @@ class Settler:
             plain = all(each.outcome == "succeeded" and each.attempt == 1 for each in batch)
             held = await self._db.write(lambda: self._runs.settle(worker, batch), single=plain)
         except BaseException:
-            self._ended[:0] = [(worker, each) for each in batch]  # fencing makes it harmless to write what may have been written
+            # Fencing makes it harmless to write what may have been written.
+            self._ended[:0] = [(worker, each) for each in batch]
             raise
         finally:
             self._writing = []
