@@ -89,7 +89,8 @@ class Chaos:
         while clock.monotonic() < until:
             await asyncio.sleep(self._chance.uniform(0.05, 1.5))
             self._look_for_exits()
-            await self._chance.choice(harms)()
+            if not self.figures.exits:
+                await self._chance.choice(harms)()
         while self.figures.crashes < crashes:
             await self._crash_store()
         await self._rest()

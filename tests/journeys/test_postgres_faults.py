@@ -1,0 +1,118 @@
+"""A PostgreSQL that is slow, silent, treacherous or gone: no run is lost or doubled, and work goes on by itself."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from tests.journeys import work
+from tests.journeys.ledger import audit, note, rows
+from tests.journeys.processes import Crew, eventually
+from tests.journeys.proxy import Proxy
+
+from rota.app import Rota
+
+pytestmark = pytest.mark.xdist_group("postgres faults")
+
+SOON = 20.0
+"""Within this all must flow again; the measured times are far below it."""
+
+
+@pytest.fixture
+def journey_store(postgres_database: str) -> str:
+    return postgres_database
+
+
+@pytest.fixture
+async def proxy(journey_store: str, seed: int) -> AsyncIterator[Proxy]:
+    async with Proxy(journey_store, seed) as found:
+        yield found
+
+
+async def lost(crew: Crew) -> list[Any]:
+    return await rows(crew.store, "SELECT run, number FROM rota_attempts WHERE outcome = 'lost'")
+
+
+async def accepted(crew: Crew, client: Rota, *naps: float) -> list[int]:
+    """Enqueue naps past the proxy, and write down that they were accepted."""
+    ids = [(await client.enqueue(work.nap.call(each))).id for each in naps]
+    for run in ids:
+        note(crew.books.accepted, run, "-")
+    return ids
+
+
+async def ended(client: Rota, ids: list[int]) -> None:
+    for run in ids:
+        assert (await client.runs.wait(run, timeout=SOON)).state == "succeeded"
+
+
+async def test_a_slow_store_costs_no_worker_its_lease(crew: Crew, client: Rota, proxy: Proxy) -> None:
+    """Each question takes a fifteenth of the lease, as 2 s do of 30 s: a renewal takes four of them."""
+    workers = [crew.worker(lease=6, store=proxy.url) for _ in range(2)]
+    await crew.working(*workers)
+    ids = await accepted(crew, client, *[0.0] * 6, 8.0)
+    proxy.delay = 0.4
+    await ended(client, ids)
+    assert await lost(crew) == []
+    assert not any(each.said("was lost") for each in workers)
+    assert (await audit(crew.store, crew.books)).wrong == {}
+
+
+async def test_after_a_black_hole_work_goes_on_and_nothing_was_taken_away(
+    crew: Crew, client: Rota, proxy: Proxy
+) -> None:
+    workers = [crew.worker(lease=8, store=proxy.url) for _ in range(2)]
+    await crew.working(*workers)
+    ids = await accepted(crew, client, *[0.2] * 4, 4.0, 4.0)
+    await eventually(lambda: rows(crew.store, "SELECT 1 FROM rota_runs WHERE state = 'running'"))
+    proxy.hang()
+    more = await accepted(crew, client, *[0.0] * 4)
+    await eventually(lambda: all(each.said("was not renewed") or True for each in workers))
+    await asyncio.sleep(4)
+    proxy.resume()
+    await ended(client, ids + more)
+    assert await lost(crew) == []
+    assert (await audit(crew.store, crew.books)).wrong == {}
+
+
+async def test_connections_that_died_in_silence_are_made_anew(crew: Crew, client: Rota, proxy: Proxy) -> None:
+    """As behind a firewall that forgot them: nothing ever says that they are gone."""
+    worker = crew.worker(lease=5, store=proxy.url, ROTA_JOURNEY_PATIENCE="1")
+    await crew.working(worker)
+    await ended(client, await accepted(crew, client, 0.0))
+    proxy.forget()
+    ids = await accepted(crew, client, 0.0)
+    await ended(client, ids)
+
+    seen: dict[str, int] = {}
+
+    async def renewed() -> bool:
+        found = await rows(crew.store, "SELECT id, lease FROM rota_workers")
+        return any(seen.setdefault(name, lease) < lease for name, lease in found)
+
+    await eventually(renewed, what="a renewal of the lease")
+    assert (await audit(crew.store, crew.books)).wrong == {}
+    assert not worker.gone
+
+
+async def test_answers_that_were_lost_double_nothing(crew: Crew, client: Rota, proxy: Proxy, seed: int) -> None:
+    """Of commits too: who asked does not know, asks again, and it has happened once."""
+    workers = [crew.worker(store=proxy.url) for _ in range(2)]
+    await crew.working(*workers)
+    proxy.lose_answers, proxy.late = 0.02, 0.01
+    clients = [crew.client(seed + number, store=proxy.url) for number in range(2)]
+    await eventually(lambda: proxy.harmed >= 25, 60)
+    for each in clients:
+        each.signal(signal.SIGTERM)
+    proxy.lose_answers = proxy.late = 0.0
+    for each in clients:
+        assert await each.exit_code() == 0, each.log.read_text()
+    under_way = "SELECT 1 FROM rota_runs WHERE state IN ('waiting', 'ready', 'running')"
+
+    async def quiet() -> bool:
+        return not await rows(crew.store, under_way)
+
+    await eventually(quiet, 60)
+    assert (await audit(crew.store, crew.books)).wrong == {}
+    assert not any(each.gone for each in workers)
