@@ -149,6 +149,9 @@ class Chaos:
         self.figures.slowest_recovery = max(self.figures.slowest_recovery, clock.monotonic() - began)
 
     def _look_for_exits(self, *processes: Process) -> None:
+        for number, each in enumerate(self._workers):
+            if each.gone and not each.said("working "):  # it found no store when it began: its supervisor tries again
+                self._workers[number] = self._crew.worker()
         for each in processes or (*self._workers, *self._clients):
             if each.gone and each.name not in " ".join(self.figures.exits):
                 self.figures.exits.append(f"{each.name}: {each.log.read_text()[-2_000:]}")

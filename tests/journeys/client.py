@@ -1,6 +1,6 @@
 """A client: enqueues all kinds of runs until it is told to stop, and writes down what it was promised.
 
-`python -m tests.journeys.client SEED`. What has a unique key is asked for again until it is accepted, as a client does
+`python -m tests.journeys.client SEED [work]`, where with `work` it works too. What has a unique key is asked for again until it is accepted, as a client does
 whose answer was lost. What has none is given up: it may be stored, and nobody was promised anything.
 """
 
@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.journeys import work
 from tests.journeys.ledger import note
+from tests.journeys.processes import LEASE
 
 import rota
 
@@ -56,12 +57,14 @@ async def opened(app: rota.Rota) -> None:
             await asyncio.sleep(0.2)
 
 
-async def main(seed: int) -> None:
+async def main(seed: int, *, works: bool) -> None:
     chance = random.Random(seed)
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     app = work.app
     await opened(app)
+    worker = app.worker(slots=5, lease=LEASE)
+    working = asyncio.create_task(worker.run()) if works else None
     number = 0
     while not stop.is_set():
         call, options = calls(chance)
@@ -69,8 +72,11 @@ async def main(seed: int) -> None:
         key = f"{seed}-{number}" if chance.random() < 0.5 else None
         await enqueue(app, call, options, key)
         await asyncio.sleep(chance.uniform(0.0, 0.1))
+    if working is not None:
+        worker.stop()
+        await working
     await app.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1])))
+    asyncio.run(main(int(sys.argv[1]), works="work" in sys.argv))

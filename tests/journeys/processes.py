@@ -85,9 +85,9 @@ class Crew:
         options = ("--lease", f"{lease}s", "--slots", str(slots))
         return self.python("worker", "-m", "rota", "worker", "tests.journeys.work:app", *options, store=store, **more)
 
-    def client(self, seed: int, *, store: str | None = None) -> Process:
+    def client(self, seed: int, *words: str, store: str | None = None) -> Process:
         """Start a client that enqueues until it is stopped."""
-        return self.python("client", "-m", "tests.journeys.client", str(seed), store=store)
+        return self.python("client", "-m", "tests.journeys.client", str(seed), *words, store=store)
 
     def python(self, kind: str, *words: str, store: str | None = None, **more: str) -> Process:
         name = f"{kind}-{len(self.processes)}"

@@ -10,13 +10,13 @@ import asyncpg
 from tests.journeys.ledger import Books, note
 
 import rota
-from rota.db import postgres
+from rota.db import postgres, sqlite
 
 STORE = os.environ.get("ROTA_STORE", "sqlite://")
 BOOKS = Books(Path(os.environ.get("ROTA_JOURNEY", ".")))
 
-if patience := os.environ.get("ROTA_JOURNEY_PATIENCE"):  # how long to wait for PostgreSQL, where a test has less time
-    postgres._COMMAND_SECONDS = postgres._CONNECT_SECONDS = float(patience)
+if patience := os.environ.get("ROTA_JOURNEY_PATIENCE"):  # how long to wait for the store, where a test has less time
+    postgres._COMMAND_SECONDS = postgres._CONNECT_SECONDS = sqlite._BUSY_SECONDS = float(patience)
 
 app = rota.Rota(STORE)
 

@@ -1,7 +1,10 @@
 """`rota worker`: work the queues of an app."""
 
 import asyncio
+import logging
+import os
 import signal
+import sys
 from typing import Annotated
 
 import typer
@@ -30,5 +33,10 @@ def worker(
                 loop.add_signal_handler(each, working.stop)
             lines(f"working {', '.join(queue or ['default'])} with {slots} slots; {len(app.tasks)} tasks known")
             await working.run()
+        if working.stuck:
+            # Python would wait for the threads and coroutines that do not stop, perhaps for ever.
+            logging.shutdown()
+            sys.stdout.flush()
+            os._exit(0)
 
     asyncio.run(work())

@@ -78,6 +78,11 @@ class Worker:
         """How many results came too late: the run was somebody else's by then."""
         return self._settler.fenced
 
+    @property
+    def stuck(self) -> int:
+        """How many tasks were told to stop and did not."""
+        return self._executor.stuck
+
     def knock(self, _queue: str, _count: int) -> None:
         """Hear that there are ready runs."""
         self._bell.ring()
