@@ -1,7 +1,8 @@
 """A client: enqueues all kinds of runs until it is told to stop, and writes down what it was promised.
 
-`python -m tests.journeys.client SEED [work]`, where with `work` it works too. What has a unique key is asked for again until it is accepted, as a client does
-whose answer was lost. What has none is given up: it may be stored, and nobody was promised anything.
+`python -m tests.journeys.client SEED [work]`, where with `work` it works too. What has a unique key is asked for again
+until it is accepted, as a client does whose answer was lost. What has none is given up: it may be stored, and nobody
+was promised anything.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
-"""An app on a disk that fills up: `python -m tests.journeys.small_disk FOLDER` says as JSON what came of it.
+"""An app on a disk that fills up: `python -m tests.journeys.small_disk disk|files FOLDER` says as JSON what came of it.
 
-The disk is a small one of this process's own where the system lets it have one. Elsewhere files may not grow beyond a
-size: for SQLite that is an error of the disk as well. Room comes when a ballast is thrown away, or the bound.
+The disk is a small one of this process's own where the system lets it have one. Elsewhere, and for `files`, it is the
+files that may not grow: for SQLite that is an error of the disk as well. Room comes when a ballast is thrown away, or
+the bound.
 """
 
 import asyncio
@@ -36,9 +37,9 @@ def own_disk(folder: Path) -> bool:
     return not libc.mount(b"tmpfs", bytes(folder), b"tmpfs", 0, f"size={SIZE}".encode())
 
 
-def small(folder: Path) -> tuple[str, Callable[[], None]]:
+def small(kind: str, folder: Path) -> tuple[str, Callable[[], None]]:
     """Make the disk small; returns how, and what makes room again."""
-    if own_disk(folder):
+    if kind == "disk" and own_disk(folder):
         ballast = folder / "ballast"
         ballast.write_bytes(b"x" * (SIZE // 2))
         return "own disk", ballast.unlink
@@ -47,8 +48,8 @@ def small(folder: Path) -> tuple[str, Callable[[], None]]:
     return "bounded files", lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
 
-async def main(folder: Path) -> dict[str, object]:
-    how, make_room = small(folder)
+async def main(kind: str, folder: Path) -> dict[str, object]:
+    how, make_room = small(kind, folder)
     app = rota.Rota(f"sqlite:///{folder}/rota.db")
 
     @app.task(max_lost=1_000)
@@ -88,4 +89,4 @@ async def main(folder: Path) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(asyncio.run(main(Path(sys.argv[1])))) + "\n")
+    sys.stdout.write(json.dumps(asyncio.run(main(sys.argv[1], Path(sys.argv[2])))) + "\n")

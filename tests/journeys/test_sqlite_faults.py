@@ -104,9 +104,10 @@ async def test_what_a_killed_client_was_promised_is_there(crew: Crew, seed: int)
         assert await integrity(crew) == "ok"
 
 
-async def test_a_full_disk_refuses_and_resumes(crew: Crew, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["disk", "files"])
+async def test_a_full_disk_refuses_and_resumes(crew: Crew, tmp_path: Path, kind: str) -> None:
     (tmp_path / "disk").mkdir()
-    process = crew.python("small-disk", "-m", "tests.journeys.small_disk", str(tmp_path / "disk"))
+    process = crew.python("small-disk", "-m", "tests.journeys.small_disk", kind, str(tmp_path / "disk"))
     assert await process.exit_code(60) == 0, process.log.read_text()
     found = json.loads(process.log.read_text().splitlines()[-1])
     assert found["accepted"] > 5
