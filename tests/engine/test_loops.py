@@ -365,7 +365,7 @@ async def test_renewing_goes_on_after_whatever_the_store_says(
 
 
 async def test_sweeping_takes_back_what_the_dead_held_and_knocks(
-    db: Database, workers: WorkerStore, runs: RunStore, clock: Clock
+    db: Database, workers: WorkerStore, runs: RunStore, clock: Clock, hands: list[float]
 ) -> None:
     knocks = Knocks()
     sweeper = Sweeper(db, workers, knocks)
@@ -374,6 +374,7 @@ async def test_sweeping_takes_back_what_the_dead_held_and_knocks(
     await claim(db)
     assert await sweeper.run_once() == 0
     clock.advance(31)
+    hands[0] += 31
     assert await sweeper.run_once() == 3
     assert knocks == [("default", 3)]
     assert await sweeper.run_once() == 0
@@ -390,3 +391,32 @@ async def test_of_two_who_sweep_at_once_one_takes_each_run_back(
     found = await asyncio.gather(*(Sweeper(db, workers, Knocks()).run_once() for _ in range(4)))
     assert sum(found) == 15
     assert {each.lost for each in await claim(db)} == {1}
+
+
+@pytest.mark.parametrize("step", [3_600, -3_600])
+async def test_a_clock_that_is_set_ends_no_lease_and_makes_none_last(
+    db: Database, workers: WorkerStore, runs: RunStore, clock: Clock, hands: list[float], step: int
+) -> None:
+    sweeper = Sweeper(db, workers, Knocks())
+    await db.write(lambda: runs.insert([new()] * 2))
+    for name in ("living", "dead"):
+        await db.write(lambda name=name: workers.enter(worker(name), round(LEASE * SECOND)))
+        await claim(db, name, 1)
+    assert await sweeper.run_once() == 0
+    clock.advance(step)
+    hands[0] += 20
+    assert await sweeper.run_once() == 0
+    await db.write(lambda: workers.renew("living", round(LEASE * SECOND)))
+    hands[0] += 11
+    assert await sweeper.run_once() == 1
+    assert [row[0] for row in await ask(db, "SELECT id FROM rota_workers")] == ["living"]
+
+
+async def test_a_lease_that_is_renewed_while_it_is_judged_has_not_ended(
+    db: Database, workers: WorkerStore, runs: RunStore
+) -> None:
+    await put(db)
+    await db.write(lambda: workers.enter(worker("w"), round(LEASE * SECOND)))
+    await claim(db)
+    assert await db.write(lambda: workers.sweep(lambda leases: [(name, lease - 1) for name, lease, _ in leases])) == {}
+    assert await db.write(lambda: workers.sweep(lambda leases: [each[:2] for each in leases])) == {"default": 1}
