@@ -393,20 +393,29 @@ async def test_of_two_who_sweep_at_once_one_takes_each_run_back(
     assert {each.lost for each in await claim(db)} == {1}
 
 
+@pytest.mark.parametrize("unseen", [False, True])
 @pytest.mark.parametrize("step", [3_600, -3_600])
 async def test_a_clock_that_is_set_ends_no_lease_and_makes_none_last(
-    db: Database, workers: WorkerStore, runs: RunStore, clock: Clock, hands: list[float], step: int
+    db: Database, workers: WorkerStore, runs: RunStore, clock: Clock, hands: list[float], step: int, unseen: bool
 ) -> None:
-    sweeper = Sweeper(db, workers, Knocks())
+    sweeper = Sweeper(db, workers, Knocks(), LEASE)
     await db.write(lambda: runs.insert([new()] * 2))
     for name in ("living", "dead"):
         await db.write(lambda name=name: workers.enter(worker(name), round(LEASE * SECOND)))
         await claim(db, name, 1)
     assert await sweeper.run_once() == 0
+    if unseen:  # renewed after the last look and before the clock was set
+        clock.advance(1)
+        hands[0] += 1
+        for name in ("living", "dead"):
+            await db.write(lambda name=name: workers.renew(name, round(LEASE * SECOND)))
     clock.advance(step)
+    assert await sweeper.run_once() == 0
+    clock.advance(20)
     hands[0] += 20
     assert await sweeper.run_once() == 0
     await db.write(lambda: workers.renew("living", round(LEASE * SECOND)))
+    clock.advance(11)
     hands[0] += 11
     assert await sweeper.run_once() == 1
     assert [row[0] for row in await ask(db, "SELECT id FROM rota_workers")] == ["living"]

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import asyncpg
+from tests.journeys.clocks import turn_by
 from tests.journeys.ledger import Books, note
 
 import rota
@@ -18,7 +19,14 @@ BOOKS = Books(Path(os.environ.get("ROTA_JOURNEY", ".")))
 if patience := os.environ.get("ROTA_JOURNEY_PATIENCE"):  # how long to wait for the store, where a test has less time
     postgres._COMMAND_SECONDS = postgres._CONNECT_SECONDS = sqlite._BUSY_SECONDS = float(patience)
 
+if wall := os.environ.get("ROTA_JOURNEY_CLOCK"):  # a file that says by how many seconds the clock was set
+    turn_by(Path(wall))
+
 app = rota.Rota(STORE)
+
+if os.environ.get("ROTA_JOURNEY_DEAF"):  # to all knocks
+    app._db.listen = lambda *_: None
+    app._db.unlisten = lambda *_: None
 
 AGAIN = rota.Retry(attempts=1_000, first="100ms", cap="1s")
 """Faults pass: what they break is tried again until it works."""

@@ -71,7 +71,7 @@ class Worker:
         self._renewer: Renewer | None = None
         self.admitter = Admitter(database, self.runs, self.knock)
         self._settler = Settler(database, self.runs, lambda: self.id, self.admitter.bell.ring)
-        self.sweeper = Sweeper(database, self.workers, self.knock)
+        self.sweeper = Sweeper(database, self.workers, self.knock, settings.lease)
 
     @property
     def fenced(self) -> int:

@@ -1,0 +1,38 @@
+"""Knocks may come twice, in any order, or never: the store is the truth, and a worker looks by itself."""
+
+import random
+
+from tests.journeys import work
+from tests.journeys.ledger import audit, note, rows
+from tests.journeys.processes import Crew
+
+from rota.app import Rota
+
+TOPICS = ("ready", "waiting", "cancel", "ready", "what nobody knows")
+
+
+async def test_many_knocks_let_each_run_through_once(crew: Crew, client: Rota, seed: int) -> None:
+    chance = random.Random(seed)
+    workers = [crew.worker(), crew.worker()]
+    await crew.working(*workers)
+    ids = []
+    for _ in range(40):
+        for _ in range(5):
+            await client._db.notify(chance.choice(TOPICS))
+        run = await client.enqueue(work.nap.call(0.01), delay=chance.choice([0, 0, 0.3]))
+        note(crew.books.accepted, run.id, "-")
+        ids.append(run.id)
+    for run in ids:
+        assert (await client.runs.wait(run, timeout="30s")).attempt == 1
+    assert await rows(crew.store, "SELECT run FROM rota_attempts") == []
+    assert (await audit(crew.store, crew.books)).wrong == {}
+
+
+async def test_a_worker_that_never_hears_a_knock_works_all_the_same(crew: Crew, client: Rota) -> None:
+    worker = crew.worker(ROTA_JOURNEY_DEAF="yes")
+    await crew.working(worker)
+    for delay in (0, 0.5):
+        run = await client.enqueue(work.nap.call(0), delay=delay)
+        note(crew.books.accepted, run.id, "-")
+        assert (await client.runs.wait(run.id, timeout="30s")).state == "succeeded"
+    assert (await audit(crew.store, crew.books)).wrong == {}
