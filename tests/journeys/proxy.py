@@ -2,9 +2,16 @@
 
 import asyncio
 import random
+import re
 from contextlib import suppress
 from typing import Self
 from urllib.parse import urlsplit
+
+_PREPARED = re.compile(rb"P....(__asyncpg_stmt_\w+__)\0([^\0]+)\0", re.DOTALL)
+_EXECUTED = re.compile(rb"B....\0(__asyncpg_stmt_\w+__)\0", re.DOTALL)
+
+_LATE_SECONDS = 2.0
+"""Longer than anybody waits before he looks whether what he asked for has happened."""
 
 
 class Proxy:
@@ -23,6 +30,8 @@ class Proxy:
         """How likely an answer is thrown away and its connection cut: what was asked for did happen."""
         self.late = 0.0
         """How likely a connection is cut under a question that still reaches the server, a moment later."""
+        self.late_once: bytes | None = None
+        """So it goes with the next question that has these words in it."""
         self.harmed = 0
         """How many connections were cut so."""
 
@@ -81,11 +90,12 @@ class Proxy:
             await asyncio.sleep(self.delay)
             if pair.forgotten:
                 continue
-            if self._chance.random() < self.late:
+            if pair.asks(data, self.late_once) or self._chance.random() < self.late:
                 self.harmed += 1
+                self.late_once = None
                 pair.deaf = True
                 pair.client.close()
-                await asyncio.sleep(1.0)
+                await asyncio.sleep(_LATE_SECONDS)
             writer.write(data)
             await writer.drain()
         if not pair.forgotten:
@@ -113,6 +123,13 @@ class _Pair:
         self.server = server
         self.deaf = False
         self.forgotten = False
+        self._statements: dict[bytes, bytes] = {}
+
+    def asks(self, data: bytes, words: bytes | None) -> bool:
+        """Tell whether a statement with these words is executed: its text comes once, and then only its name."""
+        self._statements.update(_PREPARED.findall(data))
+        executed = _EXECUTED.search(data)
+        return words is not None and executed is not None and words in self._statements.get(executed[1], b"")
 
     def close(self) -> None:
         for each in (self.client, self.server):

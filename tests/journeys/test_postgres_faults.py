@@ -116,3 +116,15 @@ async def test_answers_that_were_lost_double_nothing(crew: Crew, client: Rota, p
     await eventually(quiet, 60)
     assert (await audit(crew.store, crew.books)).wrong == {}
     assert not any(each.gone for each in workers)
+
+
+async def test_a_claim_that_arrives_late_is_found_and_handed_back(crew: Crew, client: Rota, proxy: Proxy) -> None:
+    """Its connection was cut, the worker has looked what it holds, and only then the store hears of the claim."""
+    worker = crew.worker(slots=1, store=proxy.url)
+    await crew.working(worker)
+    await ended(client, await accepted(crew, client, 0.0))
+    proxy.late_once = b"SET state = 'running'"
+    await ended(client, await accepted(crew, client, *[0.4] * 12))
+    assert proxy.harmed == 1
+    assert (await audit(crew.store, crew.books)).wrong == {}
+    assert not worker.gone

@@ -34,6 +34,8 @@ _log = logging.getLogger("rota.worker")
 _POLL_SECONDS = 1.0
 """How long an idle worker sleeps at most: knocks may get lost."""
 _AGAIN_SECONDS = 1.0
+_STRAY_SECONDS = 5.0
+"""How often to look for claims that nobody here knows of: a lost one may reach the store long after its connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Worker:
         self._bell = Bell()
         self._stopping = False
         self._forced = False
-        self._unsure = False
+        self._looked_for_strays = clock.monotonic()
         self._spawned: set[asyncio.Task[None]] = set()
         self._claimer = Claimer(database, self.runs, lambda: self.id, settings.queues, settings.slots)
         self._executor = Executor(tasks, self._context, settings.slots, settings.most_stuck)
@@ -126,12 +128,12 @@ class Worker:
             self._start_held()
             free = self._settings.slots - len(self._running)
             try:
-                if self._unsure:
+                if clock.monotonic() - self._looked_for_strays > _STRAY_SECONDS:
                     await self._hand_back_unknown()
                 found = await self._claimer.run_once(free, len(self._held), quarantine=not self._quarantined)
             except StoreUnavailable as error:
                 _log.warning("the store is away: %s", error)
-                self._unsure = True
+                self._looked_for_strays = 0.0  # the answer to a claim may be lost: look as soon as it is back
                 await self._bell.wait(_AGAIN_SECONDS)
                 continue
             self._held.extend(found)
@@ -149,7 +151,7 @@ class Worker:
         unknown = held - known - self._settler.unwritten
         if unknown:
             await self._db.write(lambda: self.runs.hand_back(self.id, sorted(unknown)))
-        self._unsure = False
+        self._looked_for_strays = clock.monotonic()
 
     def _start_held(self) -> None:
         while self._held and not self._stopping and len(self._running) < self._settings.slots:
