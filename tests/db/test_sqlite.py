@@ -315,3 +315,17 @@ async def test_a_full_disk_means_the_store_is_away_and_nothing_is_half_written(d
     connection.execute("PRAGMA max_page_count = 1000000")
     await db.write(lambda: twice("e", "f"))
     assert await notes(db) == ["e", "f"]
+
+
+async def test_a_reader_that_cannot_open_the_file_says_that_the_store_is_away(tmp_path: Path) -> None:
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    db = made(folder / "notes.db")
+    await db.open()
+    await ask(db, "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)")
+    away = folder.rename(tmp_path / "away")
+    with pytest.raises(StoreUnavailable, match="unable to open"):
+        await notes(db)
+    away.rename(folder)
+    assert await notes(db) == []
+    await db.close()

@@ -3,14 +3,16 @@
 import asyncio
 import signal
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 from tests.journeys import work
 from tests.journeys.ledger import audit, note, rows
-from tests.journeys.processes import Crew, eventually
+from tests.journeys.processes import LEASE, Crew, eventually
 from tests.journeys.proxy import Proxy
 
+from rota import clock
 from rota.app import Rota
 
 pytestmark = pytest.mark.xdist_group("postgres faults")
@@ -128,3 +130,24 @@ async def test_a_claim_that_arrives_late_is_found_and_handed_back(crew: Crew, cl
     assert proxy.harmed == 1
     assert (await audit(crew.store, crew.books)).wrong == {}
     assert not worker.gone
+
+
+async def test_an_exhausted_pool_costs_no_worker_its_lease(crew: Crew, client: Rota, proxy: Proxy) -> None:
+    """Renewals have a connection of their own."""
+    async with AsyncExitStack() as held, Rota(proxy.url) as app:
+        worker = app.worker(lease=LEASE)
+        working = asyncio.create_task(worker.run())
+        await eventually(lambda: worker.id)
+        name = worker.id
+        pool: Any = app._db._pool  # type: ignore[attr-defined]
+        for _ in range(pool.get_max_size()):
+            await held.enter_async_context(pool.acquire())
+        until = clock.monotonic() + 2 * LEASE
+        other = crew.worker(lease=LEASE)  # it would take what is lost
+        await crew.working(other)
+        await eventually(lambda: clock.monotonic() > until)
+        await held.aclose()
+        assert name in {each.id for each in await client.workers()}
+        assert worker.id == name
+        worker.stop()
+        await working
