@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.journeys.ledger import Findings, audit, rows, watch
-from tests.journeys.processes import LEASE, Crew, Process, eventually
+from tests.journeys.processes import LEASE, Crew, Process
+from tests.journeys.steps import quiet
 from tests.journeys.work import nap
 from tests.servers import Servers
 
@@ -165,14 +166,10 @@ class Chaos:
             each.signal(signal.SIGTERM)
         for each in self._clients:
             assert await each.exit_code() in (0, -signal.SIGTERM), each.log.read_text()
-        await eventually(self._quiet, QUIET_SECONDS, "the end of all runs")
+        await quiet(self._crew, QUIET_SECONDS)
         self._look_for_exits(*self._workers)
         self.figures.findings = await audit(self._crew.store, self._crew.books)
         self.figures.slowest_rescue = await self._slowest_rescue()
-
-    async def _quiet(self) -> bool:
-        under_way = "SELECT 1 FROM rota_runs WHERE state IN ('waiting', 'ready', 'running') LIMIT 1"
-        return not await rows(self._crew.store, under_way)
 
     async def _slowest_rescue(self) -> float:
         """Worker names hold the process number, so the store tells when the runs of a killed one were taken back."""

@@ -8,47 +8,29 @@ from typing import Any
 
 import pytest
 from tests.journeys import work
-from tests.journeys.ledger import audit, note, read, rows
+from tests.journeys.ledger import audit, read, rows
 from tests.journeys.processes import LEASE, Crew, eventually
+from tests.journeys.steps import accepted, begun, ended
 
 from rota import clock
 from rota.app import Rota
-from rota.model import Run
-from rota.tasks import Call, Task
+from rota.tasks import Task
 
+SHORT = 1.0
+"""The lease where the loss of one is what is waited for."""
 AT_ONCE = 15.0
 """Far more than "at once" takes, far less than the lease of the tests that use it: it tells the two apart."""
 LONG_LEASE = 60.0
-
-
-async def accepted(crew: Crew, client: Rota, *calls: Call[Any], **options: Any) -> list[int]:
-    found = [(await client.enqueue(call, **options)).id for call in calls]
-    for run in found:
-        note(crew.books.accepted, run, "-")
-    return found
-
-
-async def begun(crew: Crew, run: int, times: int = 1) -> None:
-    """Wait until a run has begun so often, by what its task wrote down."""
-    word = str(run)
-    await eventually(
-        lambda: sum(line[0] == word and line[2] == "begin" for line in read(crew.books.effects)) >= times,
-        what=f"begin {times} of run {run}",
-    )
 
 
 async def outcomes(client: Rota, run: int) -> list[str]:
     return [each.outcome for each in await client.runs.attempts(run)]
 
 
-async def ended(client: Rota, run: int, seconds: float = 30.0) -> Run[Any]:
-    return await client.runs.wait(run, timeout=seconds)
-
-
 async def test_a_killed_worker_loses_nothing(crew: Crew, client: Rota, seed: int) -> None:
     chance = random.Random(seed)
-    workers = [crew.worker(), crew.worker()]
-    calls = [work.nap.call(round(chance.uniform(0.1, 1.5), 3)) for _ in range(20)]
+    workers = [crew.worker(lease=SHORT), crew.worker(lease=SHORT)]
+    calls = [work.nap.call(round(chance.uniform(0.1, 1.5), 3)) for _ in range(10)]
     calls += [work.once.call(0.3)] * 5
     ids = await accepted(crew, client, *calls)
     await crew.working(*workers)
@@ -61,10 +43,10 @@ async def test_a_killed_worker_loses_nothing(crew: Crew, client: Rota, seed: int
 
 
 async def test_what_must_not_run_twice_has_failed_when_its_worker_is_killed(crew: Crew, client: Rota) -> None:
-    victim = crew.worker()
+    victim = crew.worker(lease=SHORT)
     (run,) = await accepted(crew, client, work.once.call(60))
     await begun(crew, run)
-    crew.worker()
+    crew.worker(lease=SHORT)
     victim.kill()
     found = await ended(client, run)
     assert found.state == "failed"
@@ -75,12 +57,11 @@ async def test_what_must_not_run_twice_has_failed_when_its_worker_is_killed(crew
 
 async def test_a_frozen_worker_comes_back_too_late(crew: Crew, client: Rota) -> None:
     """What it then says about its run is refused, and what it wrote in its own transaction is rolled back."""
-    zombie = crew.worker()
+    zombie = crew.worker(lease=SHORT)
     nap, own = await accepted(crew, client, work.nap.call(1.0), work.own.call(1.0))
-    await begun(crew, nap)
-    await begun(crew, own)
+    await begun(crew, nap, own)
     zombie.signal(signal.SIGSTOP)
-    crew.worker()
+    crew.worker(lease=SHORT)
     for run in (nap, own):
         assert (await ended(client, run)).attempt == 2
     zombie.signal(signal.SIGCONT)
@@ -95,11 +76,11 @@ async def test_a_frozen_worker_comes_back_too_late(crew: Crew, client: Rota) -> 
 
 async def keep_working(crew: Crew, count: int, until: "asyncio.Future[Any]") -> None:
     """Start a worker anew whenever one dies, as whatever supervises them does."""
-    workers = [crew.worker() for _ in range(count)]
+    workers = [crew.worker(lease=SHORT) for _ in range(count)]
     while not until.done():
         for number, each in enumerate(workers):
             if each.gone:
-                workers[number] = crew.worker()
+                workers[number] = crew.worker(lease=SHORT)
         await asyncio.sleep(0.05)
 
 
@@ -117,6 +98,7 @@ async def test_poison_fails_alone_after_its_cap_and_others_flow(crew: Crew, clie
     await supervised
 
 
+@pytest.mark.parametrize("journey_store", ["sqlite"], indirect=True)
 async def test_a_worker_that_runs_out_of_memory_is_like_a_killed_one(crew: Crew, client: Rota) -> None:
     """The test plays the kernel's part: it kills who has taken too much."""
     (hungry,) = await accepted(crew, client, work.hungry.call())
@@ -155,7 +137,7 @@ async def test_what_does_not_listen_frees_its_slot_and_costs_no_lease(crew: Crew
     for run in (deaf, endless):
         found = await ended(client, run)
         assert (found.state, found.error and found.error.kind) == ("failed", "TimedOut")
-    (blocking,) = await accepted(crew, client, work.blocking.call(2 * LEASE))
+    (blocking,) = await accepted(crew, client, work.blocking.call(1.5 * LEASE))
     await begun(crew, blocking)
     crew.worker()  # it would take what is lost
     assert (await ended(client, blocking)).attempt == 1
@@ -174,7 +156,7 @@ async def test_a_worker_that_is_told_twice_hands_back_at_once(crew: Crew, client
     await ended(client, waiting[0])
     told = clock.monotonic()
     first.signal(signal.SIGTERM)
-    await begun(crew, run, 2)
+    await begun(crew, run, times=2)
     took = clock.monotonic() - told
     print(f"handed over in {took:.2f} s")  # noqa: T201 (a measurement)
     assert took < AT_ONCE

@@ -3,8 +3,9 @@
 import random
 
 from tests.journeys import work
-from tests.journeys.ledger import audit, note, rows
+from tests.journeys.ledger import audit, rows
 from tests.journeys.processes import Crew
+from tests.journeys.steps import accepted, ended
 
 from rota.app import Rota
 
@@ -15,15 +16,13 @@ async def test_many_knocks_let_each_run_through_once(crew: Crew, client: Rota, s
     chance = random.Random(seed)
     workers = [crew.worker(), crew.worker()]
     await crew.working(*workers)
-    ids = []
+    ids: list[int] = []
     for _ in range(40):
         for _ in range(5):
             await client._db.notify(chance.choice(TOPICS))
-        run = await client.enqueue(work.nap.call(0.01), delay=chance.choice([0, 0, 0.3]))
-        note(crew.books.accepted, run.id, "-")
-        ids.append(run.id)
+        ids += await accepted(crew, client, work.nap.call(0.01), delay=chance.choice([0, 0, 0.3]))
     for run in ids:
-        assert (await client.runs.wait(run, timeout="30s")).attempt == 1
+        assert (await ended(client, run)).attempt == 1
     assert await rows(crew.store, "SELECT run FROM rota_attempts") == []
     assert (await audit(crew.store, crew.books)).wrong == {}
 
@@ -32,7 +31,6 @@ async def test_a_worker_that_never_hears_a_knock_works_all_the_same(crew: Crew, 
     worker = crew.worker(ROTA_JOURNEY_DEAF="yes")
     await crew.working(worker)
     for delay in (0, 0.5):
-        run = await client.enqueue(work.nap.call(0), delay=delay)
-        note(crew.books.accepted, run.id, "-")
-        assert (await client.runs.wait(run.id, timeout="30s")).state == "succeeded"
+        (run,) = await accepted(crew, client, work.nap.call(0), delay=delay)
+        assert (await ended(client, run)).state == "succeeded"
     assert (await audit(crew.store, crew.books)).wrong == {}
