@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.journeys.ledger import Findings, audit, rows, watch
-from tests.journeys.processes import LEASE, Crew, Process
+from tests.journeys.processes import Crew, Process
 from tests.journeys.steps import quiet
 from tests.journeys.work import nap
 from tests.servers import Servers
@@ -111,7 +111,7 @@ class Chaos:
         victim = self._chance.choice(self._workers)
         if victim in self._stopped:
             return
-        seconds = self._chance.uniform(0.2, 2.5 * LEASE)
+        seconds = self._chance.uniform(0.2, 2.5 * self._crew.lease)
 
         async def thaw() -> None:
             await asyncio.sleep(seconds)
@@ -131,7 +131,7 @@ class Chaos:
     async def _crash_store(self) -> None:
         assert self._servers is not None
         await asyncio.to_thread(self._servers.crash, "postgres")
-        await asyncio.sleep(self._chance.uniform(0.0, 1.5 * LEASE))
+        await asyncio.sleep(self._chance.uniform(0.0, 1.5 * self._crew.lease))
         await asyncio.to_thread(self._servers.up, "postgres")
         self.figures.crashes += 1
         recovering = asyncio.create_task(self._recovery())
@@ -191,7 +191,7 @@ async def long_run(kind: str, seconds: float) -> tuple[Figures, Path]:
         store = servers.url("postgres") if servers else f"sqlite:///{folder}/rota.db"
         async with Rota(store):
             await watch(store)
-        with Crew(store, folder) as crew:
+        with Crew(store, folder, hurry=False) as crew:
             figures = await Chaos(crew, seed, servers).run(seconds)
         if not figures.wrong:
             shutil.rmtree(folder)

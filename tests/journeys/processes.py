@@ -16,6 +16,8 @@ from tests.servers import ROOT
 from rota import clock
 
 LEASE = 2.0
+HURRIED_LEASE = 1.0
+"""The shortest that Rota allows."""
 
 
 async def eventually(holds: Callable[[], Awaitable[Any] | Any], seconds: float = 30.0, what: str = "") -> Any:
@@ -66,10 +68,15 @@ class Process:
 
 
 class Crew:
-    """The processes that share a store; none of them survives the test."""
+    """The processes that share a store; none of them survives the test.
 
-    def __init__(self, store: str, folder: Path) -> None:
+    In a hurry they sweep more often than they would: most of a short journey would be waiting for that.
+    """
+
+    def __init__(self, store: str, folder: Path, *, hurry: bool = True) -> None:
         self.store = store
+        self.lease = HURRIED_LEASE if hurry else LEASE
+        self._more = {"ROTA_JOURNEY_SWEEP": "0.5"} if hurry else {}
         self.books = Books(folder)
         self.processes: list[Process] = []
 
@@ -80,9 +87,9 @@ class Crew:
         for each in self.processes:
             each.kill()
 
-    def worker(self, *, lease: float = LEASE, slots: int = 5, store: str | None = None, **more: str) -> Process:
+    def worker(self, *, lease: float = 0.0, slots: int = 5, store: str | None = None, **more: str) -> Process:
         """Start a worker; `more` is added to its environment."""
-        options = ("--lease", f"{lease}s", "--slots", str(slots))
+        options = ("--lease", f"{lease or self.lease}s", "--slots", str(slots))
         return self.python("worker", "-m", "rota", "worker", "tests.journeys.work:app", *options, store=store, **more)
 
     def client(self, seed: int, *words: str, store: str | None = None) -> Process:
@@ -92,12 +99,12 @@ class Crew:
     def python(self, kind: str, *words: str, store: str | None = None, **more: str) -> Process:
         name = f"{kind}-{len(self.processes)}"
         log = self.books.folder / f"{name}.log"
-        environment = {**os.environ, "ROTA_STORE": store or self.store, "ROTA_JOURNEY": str(self.books.folder), **more}
+        own = {"ROTA_STORE": store or self.store, "ROTA_JOURNEY": str(self.books.folder), **self._more, **more}
         with log.open("wb") as output:
             popen = subprocess.Popen(
                 [sys.executable, *words],
                 cwd=ROOT,
-                env=environment,
+                env=os.environ | own,
                 stdout=output,
                 stderr=output,
                 stdin=subprocess.DEVNULL,

@@ -12,7 +12,7 @@ from tests.servers import Servers, psql
 
 from rota.app import Rota
 
-SECONDS = 6.0
+SECONDS = 3.0
 """`scripts/soak` does it for as long as you like."""
 
 

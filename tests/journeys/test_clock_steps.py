@@ -38,9 +38,9 @@ async def test_a_step_of_the_clock_costs_no_living_worker_its_runs(
     crew: Crew, client: Rota, wall: Path, hours: int
 ) -> None:
     # A lease that is renewed less often than somebody sweeps: the step is seen before the next renewal.
-    workers = [crew.worker(lease=6 * LEASE, ROTA_JOURNEY_CLOCK=str(wall)) for _ in range(3)]
+    workers = [crew.worker(lease=3 * LEASE, ROTA_JOURNEY_CLOCK=str(wall)) for _ in range(3)]
     await crew.working(*workers)
-    long = await accepted(crew, client, *[work.nap.call(2 * LEASE)] * 4)
+    long = await accepted(crew, client, *[work.nap.call(LEASE)] * 4)
     await begun(crew, *long)
     set_clock(wall, hours * 3600)
     short = await accepted(crew, client, *[work.nap.call(0.1)] * 6)
@@ -52,7 +52,7 @@ async def test_a_step_of_the_clock_costs_no_living_worker_its_runs(
 
 async def test_a_step_back_keeps_nothing_with_the_dead(crew: Crew, client: Rota, wall: Path) -> None:
     victim = crew.worker(slots=1, ROTA_JOURNEY_CLOCK=str(wall))
-    (run,) = await accepted(crew, client, work.nap.call(2 * LEASE))
+    (run,) = await accepted(crew, client, work.nap.call(LEASE))
     await begun(crew, run)
     crew.worker(ROTA_JOURNEY_CLOCK=str(wall))
     (other,) = await accepted(crew, client, work.nap.call(0))

@@ -16,8 +16,6 @@ from rota import clock
 from rota.app import Rota
 from rota.tasks import Task
 
-SHORT = 1.0
-"""The lease where the loss of one is what is waited for."""
 AT_ONCE = 15.0
 """Far more than "at once" takes, far less than the lease of the tests that use it: it tells the two apart."""
 LONG_LEASE = 60.0
@@ -29,8 +27,8 @@ async def outcomes(client: Rota, run: int) -> list[str]:
 
 async def test_a_killed_worker_loses_nothing(crew: Crew, client: Rota, seed: int) -> None:
     chance = random.Random(seed)
-    workers = [crew.worker(lease=SHORT), crew.worker(lease=SHORT)]
-    calls = [work.nap.call(round(chance.uniform(0.1, 1.5), 3)) for _ in range(10)]
+    workers = [crew.worker(), crew.worker()]
+    calls = [work.nap.call(round(chance.uniform(0.1, 0.8), 3)) for _ in range(10)]
     calls += [work.once.call(0.3)] * 5
     ids = await accepted(crew, client, *calls)
     await crew.working(*workers)
@@ -43,10 +41,10 @@ async def test_a_killed_worker_loses_nothing(crew: Crew, client: Rota, seed: int
 
 
 async def test_what_must_not_run_twice_has_failed_when_its_worker_is_killed(crew: Crew, client: Rota) -> None:
-    victim = crew.worker(lease=SHORT)
+    victim = crew.worker()
     (run,) = await accepted(crew, client, work.once.call(60))
     await begun(crew, run)
-    crew.worker(lease=SHORT)
+    crew.worker()
     victim.kill()
     found = await ended(client, run)
     assert found.state == "failed"
@@ -57,11 +55,11 @@ async def test_what_must_not_run_twice_has_failed_when_its_worker_is_killed(crew
 
 async def test_a_frozen_worker_comes_back_too_late(crew: Crew, client: Rota) -> None:
     """What it then says about its run is refused, and what it wrote in its own transaction is rolled back."""
-    zombie = crew.worker(lease=SHORT)
+    zombie = crew.worker()
     nap, own = await accepted(crew, client, work.nap.call(1.0), work.own.call(1.0))
     await begun(crew, nap, own)
     zombie.signal(signal.SIGSTOP)
-    crew.worker(lease=SHORT)
+    crew.worker()
     for run in (nap, own):
         assert (await ended(client, run)).attempt == 2
     zombie.signal(signal.SIGCONT)
@@ -76,11 +74,11 @@ async def test_a_frozen_worker_comes_back_too_late(crew: Crew, client: Rota) -> 
 
 async def keep_working(crew: Crew, count: int, until: "asyncio.Future[Any]") -> None:
     """Start a worker anew whenever one dies, as whatever supervises them does."""
-    workers = [crew.worker(lease=SHORT) for _ in range(count)]
+    workers = [crew.worker() for _ in range(count)]
     while not until.done():
         for number, each in enumerate(workers):
             if each.gone:
-                workers[number] = crew.worker(lease=SHORT)
+                workers[number] = crew.worker()
         await asyncio.sleep(0.05)
 
 
@@ -130,16 +128,17 @@ def resident(pid: int) -> int:
         return 0
 
 
+@pytest.mark.parametrize("journey_store", ["sqlite"], indirect=True)
 async def test_what_does_not_listen_frees_its_slot_and_costs_no_lease(crew: Crew, client: Rota) -> None:
     """A coroutine that swallows its cancellation, a thread that never ends, and one that blocks the whole loop."""
-    worker = crew.worker(slots=2)
+    worker = crew.worker(lease=LEASE, slots=2)
     deaf, endless = await accepted(crew, client, work.deaf.call(), work.endless.call())
     for run in (deaf, endless):
         found = await ended(client, run)
         assert (found.state, found.error and found.error.kind) == ("failed", "TimedOut")
-    (blocking,) = await accepted(crew, client, work.blocking.call(1.5 * LEASE))
+    (blocking,) = await accepted(crew, client, work.blocking.call(1.2 * LEASE))
     await begun(crew, blocking)
-    crew.worker()  # it would take what is lost
+    crew.worker(lease=LEASE)  # it would take what is lost
     assert (await ended(client, blocking)).attempt == 1
     (after,) = await accepted(crew, client, work.nap.call(0))
     assert (await ended(client, after)).attempt == 1
@@ -163,6 +162,7 @@ async def test_a_worker_that_is_told_twice_hands_back_at_once(crew: Crew, client
     assert await first.exit_code() == 0
 
 
+@pytest.mark.parametrize("journey_store", ["sqlite"], indirect=True)
 async def test_a_worker_that_is_told_once_finishes_what_runs(crew: Crew, client: Rota) -> None:
     worker = crew.worker(lease=LONG_LEASE)
     (run,) = await accepted(crew, client, work.nap.call(1.0))

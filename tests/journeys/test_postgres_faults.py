@@ -45,7 +45,7 @@ async def test_a_slow_store_costs_no_worker_its_lease(crew: Crew, client: Rota, 
     """Each question takes a fifteenth of the lease, as 2 s do of 30 s: a renewal takes four of them."""
     workers = [crew.worker(lease=3, store=proxy.url) for _ in range(2)]
     await crew.working(*workers)
-    ids = await napping(crew, client, *[0.0] * 6, 5.0)
+    ids = await napping(crew, client, *[0.0] * 4, 4.0)
     proxy.delay = 0.2
     await succeeded(client, ids)
     assert await lost(crew) == []
@@ -71,7 +71,7 @@ async def test_after_a_black_hole_work_goes_on_and_nothing_was_taken_away(
 
 async def test_connections_that_died_in_silence_are_made_anew(crew: Crew, client: Rota, proxy: Proxy) -> None:
     """As behind a firewall that forgot them: nothing ever says that they are gone."""
-    worker = crew.worker(lease=5, store=proxy.url, ROTA_JOURNEY_PATIENCE="1")
+    worker = crew.worker(lease=3, store=proxy.url, ROTA_JOURNEY_PATIENCE="0.5")
     await crew.working(worker)
     await succeeded(client, await napping(crew, client, 0.0))
     proxy.forget()
@@ -91,7 +91,7 @@ async def test_connections_that_died_in_silence_are_made_anew(crew: Crew, client
 
 async def test_answers_that_were_lost_double_nothing(crew: Crew, client: Rota, proxy: Proxy, seed: int) -> None:
     """Of commits too: who asked does not know, asks again, and it has happened once."""
-    workers = [crew.worker(store=proxy.url) for _ in range(2)]
+    workers = [crew.worker(lease=LEASE, store=proxy.url) for _ in range(2)]
     await crew.working(*workers)
     proxy.lose_answers, proxy.late = 0.03, 0.01
     clients = [crew.client(seed + number, store=proxy.url) for number in range(2)]
@@ -108,7 +108,7 @@ async def test_answers_that_were_lost_double_nothing(crew: Crew, client: Rota, p
 
 async def test_a_claim_that_arrives_late_is_found_and_handed_back(crew: Crew, client: Rota, proxy: Proxy) -> None:
     """Its connection was cut, the worker has looked what it holds, and only then the store hears of the claim."""
-    worker = crew.worker(slots=1, store=proxy.url)
+    worker = crew.worker(lease=LEASE, slots=1, store=proxy.url)
     await crew.working(worker)
     await succeeded(client, await napping(crew, client, 0.0))
     proxy.late_once = b"SET state = 'running'"

@@ -12,6 +12,7 @@ from tests.journeys.ledger import Books, note
 
 import rota
 from rota.db import postgres, sqlite
+from rota.engine import sweep
 
 STORE = os.environ.get("ROTA_STORE", "sqlite://")
 BOOKS = Books(Path(os.environ.get("ROTA_JOURNEY", ".")))
@@ -21,6 +22,9 @@ if patience := os.environ.get("ROTA_JOURNEY_PATIENCE"):  # how long to wait for 
 
 if wall := os.environ.get("ROTA_JOURNEY_CLOCK"):  # a file that says by how many seconds the clock was set
     turn_by(Path(wall))
+
+if often := os.environ.get("ROTA_JOURNEY_SWEEP"):  # how often to sweep, where a test has less time
+    sweep._EVERY_SECONDS = float(often)
 
 app = rota.Rota(STORE)
 
