@@ -154,14 +154,15 @@ class SqliteDatabase(Database):
 
     def _read(self, work: Work[T]) -> T:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = self._connect()
         with _translated():
+            if connection is None:
+                connection = self._local.connection = self._connect()
             connection.execute("BEGIN")
             try:
                 return run(connection, work(), self._now)
             finally:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:  # not after an error of the disk
+                    connection.execute("ROLLBACK")
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
