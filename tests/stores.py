@@ -54,7 +54,11 @@ async def emptied(url: str) -> None:
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )
-    await connection.execute("TRUNCATE rota_runs, rota_attempts, rota_workers RESTART IDENTITY")
+    tables = await connection.fetchval(
+        "SELECT string_agg(tablename, ', ') FROM pg_tables"
+        " WHERE tablename LIKE 'rota\\_%' AND tablename <> 'rota_migrations'"
+    )
+    await connection.execute(f"TRUNCATE {tables} RESTART IDENTITY")
     await connection.close()
 
 

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from rota import clock
 from rota.app import Rota
 from rota.context import current_run
 from rota.control import RetryLater, Snooze
+from rota.engine import sweep
 from rota.errors import (
     Invalid,
     InvalidArguments,
@@ -91,6 +93,14 @@ async def test_a_run_takes_its_tasks_options(app: Rota, add: Task[[int, int], in
     assert (run.state, run.created) == ("ready", True)
 
 
+async def test_a_task_enqueues_itself(app: Rota, add: Task[[int, int], int]) -> None:
+    run = await add.enqueue(1, right=2)
+    assert (run.args, run.queue, run.priority, run.created) == ('{"left":1,"right":2}', "sums", 75, True)
+    assert replace(await app.runs.get(run.id), created=True) == run
+    with pytest.raises(InvalidArguments):
+        await add.enqueue(1, "2")  # type: ignore[arg-type]
+
+
 async def test_an_enqueue_may_say_otherwise(app: Rota, add: Task[[int, int], int]) -> None:
     run = await app.enqueue(add.call(1, 2), queue="other", priority=-5, delay="5m")
     assert (run.queue, run.priority, run.state) == ("other", -5, "waiting")
@@ -109,6 +119,7 @@ async def test_an_enqueue_may_say_otherwise(app: Rota, add: Task[[int, int], int
         ({"priority": 40_000}, InvalidTask),
         ({"queue": ""}, InvalidTask),
         ({"queue": "two words"}, InvalidTask),
+        ({"delay": "5m", "at": FAR}, Invalid),
         ({"unique": ""}, Invalid),
         ({"unique": 42}, Invalid),
         ({"unique": "nul\x00"}, Invalid),
@@ -132,6 +143,19 @@ def test_wrong_arguments_are_refused_before_anything_is_stored() -> None:
 
     with pytest.raises(InvalidArguments):
         add.call(1, "2")  # type: ignore[arg-type]
+
+
+async def test_a_key_cannot_outlive_the_runs_that_are_kept(store: str) -> None:
+    async with Rota(store, keep="1h") as app:
+
+        @app.task(name="nothing")
+        async def nothing() -> None: ...
+
+        assert (await app.enqueue(nothing.call(), unique="a", unique_for="1h")).created
+        with pytest.raises(InvalidDuration) as caught:
+            await app.enqueue(nothing.call(), unique="b", unique_for="61m")
+    message = "unique_for: '61m' is too long; ended runs are kept for 1h: use at most that, or a longer keep"
+    assert str(caught.value) == message
 
 
 async def test_many_runs_are_stored_in_order(app: Rota, add: Task[[int, int], int]) -> None:
@@ -242,6 +266,20 @@ async def test_a_run_can_be_cancelled_and_tried_again(app: Rota, add: Task[[int,
         await app.runs.retry(run.id)
     async with working(app, "sums"):
         assert (await app.runs.wait(run.id, timeout=LONG)).result == "3"
+
+
+@pytest.mark.parametrize("note", ["nul \0", "x" * 1_001, "half a pair \ud800", None, b"bytes"])
+async def test_a_note_that_no_store_can_keep_is_refused(app: Rota, add: Task[[int, int], int], note: Any) -> None:
+    run = await app.enqueue(add.call(1, 2))
+    with pytest.raises(Invalid, match=r"note: .* is not allowed; use text of up to 1,000 characters, without NUL"):
+        await app.runs.cancel(run.id, note=note)
+    assert await app.runs.cancel(run.id, note="ü" * 1_000) == "cancelled"
+
+
+async def test_to_wait_for_a_time_and_for_a_while_is_one_too_many(app: Rota, add: Task[[int, int], int]) -> None:
+    with pytest.raises(Invalid, match="delay: '5m' does not go with at=; use delay= or at=, not both"):
+        await app.enqueue(add.call(1, 2), delay="5m", at=FAR)
+    assert (await app.enqueue(add.call(1, 2), delay=0, at=FAR)).due == FAR
 
 
 async def test_a_failed_run_has_its_attempts_and_can_be_tried_again(app: Rota) -> None:
@@ -528,3 +566,47 @@ async def test_another_process_is_heard_soon(app: Rota, store: str, add: Task[[i
         run = await other.enqueue(other.tasks.get("add").call(1, 2))
         await app.runs.wait(run.id, timeout=LONG)
     assert clock.monotonic() - began < LONG
+
+
+# History
+
+
+def kept(app: Rota) -> timedelta:
+    """How long the workers of an app keep ended runs."""
+    return timedelta(microseconds=app.worker()._settings.keep)
+
+
+def test_ended_runs_are_kept_for_as_long_as_the_app_or_else_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("ROTA_KEEP", raising=False)
+    assert kept(Rota("sqlite://")) == timedelta(days=14)
+    monkeypatch.setenv("ROTA_KEEP", "3d")
+    assert kept(Rota("sqlite://")) == timedelta(days=3)
+    assert kept(Rota("sqlite://", keep="1m")) == timedelta(minutes=1)
+    assert kept(Rota("sqlite://", keep=timedelta(days=3653))) == timedelta(days=3653)
+
+
+@pytest.mark.parametrize("keep", [0, "59s", "3654d", "for ever", -1])
+def test_a_time_to_keep_that_cannot_be_is_refused(keep: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidDuration, match=r"^keep: "):
+        Rota("sqlite://", keep=keep)
+    monkeypatch.setenv("ROTA_KEEP", str(keep))
+    with pytest.raises(InvalidDuration, match=r"^ROTA_KEEP: "):
+        Rota("sqlite://")
+
+
+async def test_a_worker_removes_what_ended_long_ago(
+    app: Rota, add: Task[[int, int], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "_HISTORY_FIRST_SECONDS", 0)
+    old, young = await add.enqueue(1, 2), await add.enqueue(3, 4)
+    for run in (old, young):
+        await app.runs.cancel(run.id)
+    await ask(app._db, "UPDATE rota_runs SET finished_at = 1 WHERE id = :id", id=old.id)
+    async with working(app):
+        while len(await app.runs.list()) > 1:
+            pass
+    with pytest.raises(UnknownRun, match="kept for a while only"):
+        await app.runs.get(old.id)
+    assert (await app.runs.get(young.id)).state == "cancelled"

@@ -664,8 +664,8 @@ def test_the_same_function_may_be_decorated_again_and_the_last_options_count() -
 
 
 class Enqueuer:
-    async def enqueue(self, call: rota.Call[Any], /) -> str:
-        return call.args_json
+    async def enqueue(self, call: rota.Call[Any], /) -> Any:
+        return call.name, call.args_json
 
 
 def test_a_task_knows_the_app_that_it_belongs_to() -> None:
@@ -674,6 +674,24 @@ def test_a_task_knows_the_app_that_it_belongs_to() -> None:
     assert later.enqueuer is enqueuer
     with pytest.raises(rota.InvalidTask, match="belongs to another app"):
         Registry(Enqueuer()).add(later)
+
+
+async def test_enqueueing_a_task_gives_its_call_to_its_app() -> None:
+    later = task(refresh.function)
+    Registry(Enqueuer()).add(later)
+    assert await later.enqueue(42, force=True) == (later.name, '{"feed_id":42,"force":true}')
+
+
+async def test_a_task_of_no_app_cannot_be_enqueued_and_says_why() -> None:
+    with pytest.raises(rota.InvalidTask, match=r"^task: '.*refresh' belongs to no app; decorate .* with @app\.task"):
+        await task(refresh.function).enqueue(42)
+
+
+async def test_what_does_not_fit_is_not_enqueued() -> None:
+    later = task(refresh.function)
+    Registry(Enqueuer()).add(later)
+    with pytest.raises(rota.InvalidArguments):
+        await later.enqueue("42")
 
 
 # What it costs to have it there.

@@ -19,6 +19,8 @@ from rota.errors import (
     InvalidTask,
     InvalidZone,
     LeaseLost,
+    LockHeld,
+    LockLost,
     MissingExtra,
     NoCurrentRun,
     RotaError,
@@ -26,11 +28,15 @@ from rota.errors import (
     StoreUnavailable,
     TaskFailed,
     TimedOut,
+    UnknownLimit,
     UnknownRun,
     UnknownTask,
     UnreadableArguments,
 )
+from rota.limit import Limit
+from rota.locks import Lock
 from rota.model import Attempt, Run, RunError
+from rota.store.limits import LimitState
 from rota.tasks import Call, Task
 from rota.times import AnyOf, At, Calendar, Cron, Every, Retry, Rule
 from rota.version import __version__
@@ -56,6 +62,11 @@ __all__ = [
     "InvalidTask",
     "InvalidZone",
     "LeaseLost",
+    "Limit",
+    "LimitState",
+    "Lock",
+    "LockHeld",
+    "LockLost",
     "MissingExtra",
     "NoCurrentRun",
     "Retry",
@@ -71,6 +82,7 @@ __all__ = [
     "Task",
     "TaskFailed",
     "TimedOut",
+    "UnknownLimit",
     "UnknownRun",
     "UnknownTask",
     "UnreadableArguments",

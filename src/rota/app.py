@@ -7,21 +7,24 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Self, TypeVar
 
+from rota import settings
 from rota.db.borrowed import run_on
 from rota.db.connect import database
 from rota.db.database import Database, Work
 from rota.db.migrate import Migrations
 from rota.engine.worker import Worker, WorkerSettings
-from rota.errors import Invalid, LeaseLost, StoreUnavailable
+from rota.errors import Invalid, InvalidDuration, StoreUnavailable
+from rota.limit import keys as limit_keys
+from rota.limits import Limits
+from rota.locks import Lock
 from rota.model import Run
 from rota.runs import Runs
-from rota.settings import store_url
 from rota.store.reads import QueueState, Reads
-from rota.store.runs import Claimed, NewRun, RunStore, Settled
+from rota.store.runs import NewRun, RunStore
 from rota.store.workers import WorkerRecord, WorkerStore
 from rota.tasks import Call, Priority, Registry, TaskDecorator, TaskOptions, priority_number
 from rota.times.choices import some, whole_number
-from rota.times.durations import duration
+from rota.times.durations import duration, duration_text
 from rota.times.moments import SECOND, instant
 from rota.times.policies import Length
 
@@ -37,14 +40,17 @@ _LONGEST_KEY = 1_000
 class Rota(TaskDecorator):
     """A store, the tasks of an application, and what is done with them."""
 
-    def __init__(self, store: str | None = None, *, name: str = "rota") -> None:
+    def __init__(self, store: str | None = None, *, name: str = "rota", keep: Length | None = None) -> None:
         self.name = name
+        self._keep = settings.keep(keep)
         self.tasks = Registry(self)
-        self._db: Database = database(store or store_url(), ["rota.store.sql"])
+        self._db: Database = database(store or settings.store_url(), ["rota.store.sql"])
         self._store = RunStore(self._db)
         self._knocks: set[asyncio.Task[None]] = set()
         self._pending: set[str] = set()
+        self._entered = 0
         self.runs = Runs(self._db, self._store, self.tasks, self._knock)
+        self.limits = Limits(self._db, self._knock)
 
     async def connect(self) -> None:
         """Connect to the store as it is."""
@@ -65,11 +71,16 @@ class Rota(TaskDecorator):
         await self._db.close()
 
     async def __aenter__(self) -> Self:
-        await self.open()
+        """Open the store; entered again inside, it is open already, and stays so until the outermost is left."""
+        if not self._entered:
+            await self.open()
+        self._entered += 1
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        self._entered -= 1
+        if not self._entered:
+            await self.close()
 
     async def migrate(self) -> list[str]:
         """Bring the store's tables up to date; returns what was applied."""
@@ -94,22 +105,24 @@ class Rota(TaskDecorator):
         queue: str | None = None,
         unique: str | None = None,
         unique_for: Length = 0,
+        limits: Iterable[str] = (),
         connection: Any = None,
     ) -> Run[R]:
         """Store a run; once this returns it is not lost, whatever dies.
 
-        With `unique` it is stored only where no run of this key is under way, or was made within `unique_for`; its
-        `created` tells. With `connection` it exists if and only if the caller's transaction on it commits.
+        It becomes ready when its time has come and there is room under its task's limits and these. With `unique` it is
+        stored only where no run of this key is under way, or was made within `unique_for`; its `created` tells. With
+        `connection` it exists if and only if the caller's transaction on it commits.
         """
-        usual = _new_run(call)
+        usual = _new_run(call, limit_keys(limits))
         new = replace(
             usual,
             queue=usual.queue if queue is None else TaskOptions(queue=queue).queue,
             priority=usual.priority if priority is None else priority_number(priority),
-            delay=duration(delay, "delay"),
+            delay=_delay(delay, at),
             at=None if at is None else instant(at, "at"),
             unique=_key(unique, unique_for),
-            unique_for=duration(unique_for, "unique_for"),
+            unique_for=self._within_keep(unique_for),
         )
         insert = self._store.insert_one if unique is None else self._store.insert_unique
         found: Run[R] = await self._write(lambda: insert(new), connection, single=unique is None)
@@ -132,7 +145,12 @@ class Rota(TaskDecorator):
     async def _insert(self, batch: list[NewRun], connection: Any) -> list[int]:
         found: list[int] = await self._write(lambda: self._store.insert(batch), connection, single=True)
         self._knock("ready")
+        self._knock("waiting")  # some may be under limits of their task or queue
         return found
+
+    def lock(self, name: str, *, ttl: Length = "60s", wait: Length | None = None) -> Lock:
+        """Return a lock for `async with`, which takes it, after so long a `wait` at most where another holds it."""
+        return Lock(self._db, name, ttl=ttl, wait=wait)
 
     @contextlib.asynccontextmanager
     async def running(
@@ -158,13 +176,16 @@ class Rota(TaskDecorator):
         ]
         whole_number("slots", slots, 1, MOST_SLOTS, Invalid)
         lanes = tuple(TaskOptions(queue=each).queue for each in some("queues", queues, MOST_QUEUES, Invalid))
-        settings = WorkerSettings(lanes, slots, seconds[0], seconds[1])
-        return Worker(self._db, self.tasks, settings, self._complete_on)
+        chosen = WorkerSettings(lanes, slots, seconds[0], seconds[1], keep=self._keep)
+        return Worker(self._db, self.tasks, chosen)
 
-    async def _complete_on(self, worker: str, run: Claimed, result: str, connection: Any) -> None:
-        ended = [Settled(run.id, run.attempt, "succeeded", result)]
-        if not await run_on(connection, self._db, lambda: self._store.settle(worker, ended)):
-            raise LeaseLost(run.id)
+    def _within_keep(self, unique_for: Length) -> int:
+        """Refuse a time that outlives history: a run that is gone cannot keep its twin away."""
+        found = duration(unique_for, "unique_for")
+        if found > self._keep:
+            allowed = f"ended runs are kept for {duration_text(self._keep)}: use at most that, or a longer keep"
+            raise InvalidDuration("unique_for", unique_for, allowed, "is too long")
+        return found
 
     async def _write(self, work: Work[T], connection: Any, *, single: bool) -> T:
         if connection is not None:
@@ -187,13 +208,21 @@ class Rota(TaskDecorator):
         task.add_done_callback(self._knocks.discard)
 
 
-def _new_run(call: Call[Any]) -> NewRun:
+def _new_run(call: Call[Any], more: tuple[str, ...] = ()) -> NewRun:
     """Return the run of a call as its task's options want it."""
     if not isinstance(call, Call):
         raise Invalid("call", call, "use what task.call(…) returns", "is not a call")
     options = call.options
     lost = 0 if options.on_lost == "fail" else options.max_lost
-    return NewRun(call.name, call.args_json, options.queue, options.priority, max_lost=lost)
+    limits = limit_keys([*options.limits, *call.limits, *more])
+    return NewRun(call.name, call.args_json, options.queue, options.priority, limits=limits, max_lost=lost)
+
+
+def _delay(delay: Length, at: datetime | None) -> int:
+    length = duration(delay, "delay")
+    if length and at is not None:
+        raise Invalid("delay", delay, "use delay= or at=, not both", "does not go with at=")
+    return length
 
 
 def _key(unique: str | None, unique_for: Length) -> str | None:

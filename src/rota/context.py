@@ -1,14 +1,18 @@
 """The run that the code is in: `rota.current_run()`."""
 
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
+from numbers import Real
 from typing import Any
 
-from rota.errors import NoCurrentRun
+from rota.errors import Invalid, NoCurrentRun
 from rota.model import RunError
+
+LONGEST_NOTE = 1_000
 
 _CURRENT: ContextVar["CurrentRun | None"] = ContextVar("rota_current_run", default=None)
 
@@ -38,8 +42,8 @@ class CurrentRun:
         return f"rota-run-{self.id}"
 
     def progress(self, share: float, note: str = "") -> None:
-        """Say how far the run is, from 0 to 1."""
-        self.note_progress(min(max(float(share), 0.0), 1.0), note)
+        """Say how far the run is, from 0 to 1, and perhaps a note of up to 1,000 characters; the last word counts."""
+        self.note_progress(_share(share), _note(note))
 
     async def complete(self, result: Any = None, *, connection: Any) -> None:
         """End the run as succeeded inside the transaction that is open on this connection.
@@ -59,6 +63,25 @@ def current_run() -> CurrentRun:
     return found
 
 
+def current_or_none() -> CurrentRun | None:
+    """Return the run that the code is in, if any."""
+    return _CURRENT.get()
+
+
 def enter(run: CurrentRun) -> None:
     """Make this the current run of the task that is about to start."""
     _CURRENT.set(run)
+
+
+def _share(share: object) -> float:
+    number: Any = math.nan if isinstance(share, bool) or not isinstance(share, Real) else share
+    if not -math.inf < number < math.inf:
+        raise Invalid("share", share, "use a number from 0 to 1")
+    return float(min(max(number, 0), 1))
+
+
+def _note(note: object) -> str:
+    if not isinstance(note, str):
+        raise Invalid("note", note, "use text")
+    # PostgreSQL cannot keep a NUL, not even in JSON that somebody wants to look into.
+    return note[:LONGEST_NOTE].replace("\0", "\N{REPLACEMENT CHARACTER}")

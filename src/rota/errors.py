@@ -11,6 +11,8 @@ RotaError
 │   ├── InvalidTask             a task's function, name or options
 │   └── InvalidZone             a time zone
 ├── LeaseLost                   the run is another worker's by now, and nothing was changed: `.run`
+├── LockHeld                    another holds the lock: `.name`, `.holder`, `.until`
+├── LockLost                    the lock's time was over, and another has taken it since: `.name`
 ├── MissingExtra (an ImportError)   a part of Rota that was not installed: `.extra`
 ├── NoCurrentRun                the code is not inside a run
 ├── SchemaTooNew                the store was made by a newer Rota: `.owner`, `.found`, `.known`
@@ -18,12 +20,14 @@ RotaError
 ├── TaskFailed                  a task in a process of its own raised: `.kind`, `.message`, `.trace`
 │   └── ChildDied               or its process ended under it
 ├── TimedOut                    something took longer than it may
+├── UnknownLimit (a LookupError)    a key under which no limit was put: `.key`
 ├── UnknownRun (a LookupError)      a number under which there is no run: `.run`
 ├── UnknownTask (a LookupError)     a name under which there is no task: `.name`
 └── UnreadableArguments         stored arguments that their task does not take, or no longer: `.task`, `.problem`
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 
 
 class RotaError(Exception):
@@ -108,6 +112,33 @@ class LeaseLost(RotaError):
         return f"run {self.run} is not this worker's any more: roll back"
 
 
+class LockHeld(RotaError):
+    """Another holds the lock."""
+
+    def __init__(self, name: str, holder: str | None = None, until: datetime | None = None) -> None:
+        super().__init__(name, holder, until)
+        self.name = name
+        self.holder = holder
+        self.until = until
+
+    def __str__(self) -> str:
+        """Say who, and until when, as far as that is known."""
+        who = "another" if self.holder is None else self.holder
+        return f"lock: {_shown(self.name)} is held by {who}" + ("" if self.until is None else f" until {self.until}")
+
+
+class LockLost(RotaError):
+    """The lock's time was over, and another has taken it since."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        """Say what it means."""
+        return f"lock: {_shown(self.name)} is not held here any more; another may have worked at the same time"
+
+
 class NoCurrentRun(RotaError):
     """The code is not inside a run."""
 
@@ -160,6 +191,18 @@ class ChildDied(TaskFailed):
 
 class TimedOut(RotaError):
     """Something took longer than it may."""
+
+
+class UnknownLimit(RotaError, LookupError):
+    """There is no limit under that key."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+    def __str__(self) -> str:
+        """Say which."""
+        return f"no limit was put under {_shown(self.key)}"
 
 
 class UnknownRun(RotaError, LookupError):

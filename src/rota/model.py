@@ -76,6 +76,11 @@ class Run(Generic[R]):
         """Whether it is waiting, ready or running."""
         return self.state in UNDER_WAY
 
+    @staticmethod
+    def read_limits(text: str | None) -> tuple[str, ...]:
+        """Read the keys of the limits that it names."""
+        return tuple(json.loads(text)) if text else ()
+
     @classmethod
     def read(cls, row: Any, *, created: bool = False) -> "Run[Any]":
         """Make the record from the store's row."""
@@ -89,7 +94,7 @@ class Run(Generic[R]):
             due=moment(row["due"]),
             args=row["args"],
             unique=row["unique_key"],
-            limits=tuple(json.loads(row["limits"] or "[]")),
+            limits=cls.read_limits(row["limits"]),
             attempt=row["attempt"],
             lost=row["lost"],
             worker=row["worker"],

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 from rota import clock
+from rota.context import LONGEST_NOTE
 from rota.db.database import Database
 from rota.errors import Invalid, TimedOut, UnknownRun
 from rota.model import Attempt, Run, RunState
@@ -75,11 +76,11 @@ class Runs:
 
     async def cancel(self, run: int, *, note: str = "cancelled") -> RunState:
         """Cancel a run: at once where it waits, by telling its worker where it runs. Returns its state then."""
-        state = await self._db.write(lambda: self._store.cancel(_number(run), note))
+        why = _note(note)
+        state = await self._db.write(lambda: self._store.cancel(_number(run), why))
         if state is None:
             return (await self.get(run)).state
-        if state == "running":
-            self._knock("cancel")
+        self._knock("cancel" if state == "running" else "waiting")  # where it waited there may be room now
         return state
 
     async def retry(self, run: int) -> Run[Any]:
@@ -94,8 +95,19 @@ class Runs:
         if queue is None:
             other = f"another run of its unique key {found.unique!r} is under way: wait for it, or cancel it"
             raise Invalid("run", run, other, "cannot be tried again now")
-        self._knock("ready")
+        self._knock("waiting" if found.state == "waiting" else "ready")
         return found
+
+
+def _note(note: str) -> str:
+    if not isinstance(note, str) or len(note) > LONGEST_NOTE or "\0" in note or not _is_whole(note):
+        raise Invalid("note", note, f"use text of up to {LONGEST_NOTE:,} characters, without NUL")
+    return note
+
+
+def _is_whole(text: str) -> bool:
+    """Tell whether the text can be written at all: halves of surrogate pairs cannot."""
+    return text.isascii() or text.encode(errors="ignore").decode() == text
 
 
 def _number(run: int) -> int:

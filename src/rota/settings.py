@@ -2,7 +2,22 @@
 
 import os
 
+from rota.times.durations import duration
+from rota.times.moments import DAY, SECOND
+from rota.times.policies import Length
+
+KEEP = 14 * DAY
+"""How long ended runs are kept unless somebody says otherwise."""
+
 
 def store_url() -> str:
     """Return where the state is: `ROTA_STORE`, or a file in the working directory."""
     return os.environ.get("ROTA_STORE") or "sqlite:///rota.db"
+
+
+def keep(given: Length | None) -> int:
+    """Return how long ended runs are kept: what is given, or `ROTA_KEEP`, or 14 days; in microseconds."""
+    named = os.environ.get("ROTA_KEEP")
+    if given is not None:
+        return duration(given, "keep", least=60 * SECOND, most=3_653 * DAY)
+    return duration(named, "ROTA_KEEP", least=60 * SECOND, most=3_653 * DAY) if named else KEEP

@@ -2,8 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from functools import update_wrapper
@@ -11,6 +11,8 @@ from pathlib import PurePath
 from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, get_args, overload
 
 from rota.errors import InvalidTask, UnknownTask
+from rota.limit import keys as limit_keys
+from rota.model import Run
 from rota.times import Retry, duration
 from rota.times.choices import one_of, whole_number
 from rota.times.policies import Length
@@ -51,6 +53,7 @@ class TaskOptions:
     max_lost: int
     on_lost: OnLost
     isolation: Literal["process"] | None
+    limits: tuple[str, ...]
 
     def __init__(
         self,
@@ -62,6 +65,7 @@ class TaskOptions:
         max_lost: int = 3,
         on_lost: OnLost = "retry",
         isolation: Literal["process"] | None = None,
+        limits: Iterable[str] = (),
     ) -> None:
         if retry is not None and not isinstance(retry, Retry):
             raise InvalidTask("retry", retry, "use a rota.Retry")
@@ -78,6 +82,7 @@ class TaskOptions:
             max_lost=max_lost,
             on_lost=on_lost,
             isolation=isolation,
+            limits=limit_keys(limits),
         )
 
 
@@ -117,6 +122,13 @@ class Task(Generic[P, R]):
     def call(self, /, *args: P.args, **kwargs: P.kwargs) -> "Call[R]":
         """Return the call of this task with these arguments; raise InvalidArguments where they do not fit."""
         return Call(self, self.name, self._signature.dump(args, kwargs))
+
+    async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Run[R]:
+        """Store a run of this task with these arguments, as its options say; `app.enqueue` says it otherwise."""
+        if self.enqueuer is None:
+            allowed = "decorate the function with @app.task, or use app.enqueue(task.call(…))"
+            raise InvalidTask("task", self.name, allowed, "belongs to no app")
+        return await self.enqueuer.enqueue(self.call(*args, **kwargs))
 
     def load(self, args_json: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Read the arguments of a call; raise UnreadableArguments where the function does not take them."""
@@ -161,17 +173,23 @@ class Call(Generic[R]):
     task: Task[..., R] = field(compare=False, repr=False)
     name: str
     args_json: str
+    limits: tuple[str, ...] = ()
+    """The keys of limits that it is under beside its task's."""
 
     @property
     def options(self) -> TaskOptions:
         """The task's options."""
         return self.task.options
 
+    def limited(self, *keys: str) -> "Call[R]":
+        """Return the same call, under these limits too."""
+        return replace(self, limits=limit_keys([*self.limits, *keys]))
+
 
 class Enqueuer(Protocol):
     """What a task needs of its app to enqueue itself."""
 
-    async def enqueue(self, call: Call[Any], /) -> Any:
+    async def enqueue(self, call: Call[R], /) -> Run[R]:
         """Store a run of this call and return it."""
 
 
@@ -246,6 +264,7 @@ class TaskDecorator:
         max_lost: int = 3,
         on_lost: OnLost = "retry",
         isolation: Literal["process"] | None = None,
+        limits: Iterable[str] = (),
     ) -> Decorator: ...
     def task(
         self, function: Callable[..., Any] | None = None, /, *, name: str | None = None, **options: Any

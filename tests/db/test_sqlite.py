@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.stores import ask, sql
 
+from rota.db import sqlite
 from rota.db.connect import database
 from rota.db.database import Operation
 from rota.db.sqlite import SqliteDatabase
@@ -160,6 +161,7 @@ async def test_many_writers_in_one_process_all_get_through(db: SqliteDatabase) -
 
 WRITER = """
 import asyncio, sys
+from rota.db import sqlite
 from rota.db.connect import database
 from tests.stores import ask
 
@@ -315,6 +317,30 @@ async def test_a_full_disk_means_the_store_is_away_and_nothing_is_half_written(d
     connection.execute("PRAGMA max_page_count = 1000000")
     await db.write(lambda: twice("e", "f"))
     assert await notes(db) == ["e", "f"]
+
+
+async def test_who_opens_a_new_file_while_another_does_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = sqlite3.connect(tmp_path / "new.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    monkeypatch.setattr(sqlite.time, "sleep", lambda _: other.rollback())
+    db = made(tmp_path / "new.db")
+    await db.open()
+    assert (await ask(db, "PRAGMA journal_mode"))[0][0] == "wal"
+    await db.close()
+    other.close()
+
+
+async def test_a_file_that_nobody_else_may_open_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0.0)
+    other = sqlite3.connect(tmp_path / "new.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    db = made(tmp_path / "new.db")
+    with pytest.raises(StoreUnavailable, match="cannot be opened: database is locked"):
+        await db.open()
+    await db.close()
+    other.close()
 
 
 async def test_a_reader_that_cannot_open_the_file_says_that_the_store_is_away(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from rota.app import Rota
 from rota.context import CurrentRun, current_run
 from rota.control import Cancel, RetryLater, Snooze
 from rota.engine import execute
+from rota.engine.complete import Holder
 from rota.engine.execute import Executor
 from rota.store.runs import Claimed, Settled
 from rota.tasks import Call, Task
@@ -66,7 +67,7 @@ def tasks() -> Rota:
 @pytest.fixture
 async def executor(tasks: Rota, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Executor]:
     monkeypatch.setattr(execute, "_PATIENCE", 0.01)
-    found = Executor(tasks.tasks, context_of, slots=4, most_stuck=2)
+    found = Executor(tasks.tasks, context_of, 2, lambda: Holder("w", "sqlite://"))
     yield found
     await found.close()
 
@@ -212,6 +213,16 @@ async def test_an_error_is_kept_within_bounds(tasks: Rota, executor: Executor) -
     ended = await executor.execute(claimed(wordy.call()))
     assert ended.error is not None
     assert len(ended.error.text()) < 30_000
+
+
+async def test_an_error_that_cannot_say_itself_is_settled_like_any_other(tasks: Rota, executor: Executor) -> None:
+    @tasks.task
+    async def unspeakable() -> None:
+        raise isolated_tasks.Unspeakable
+
+    ended = await executor.execute(claimed(unspeakable.call()))
+    assert ended.error is not None
+    assert (ended.error.kind, ended.error.message) == ("Unspeakable", "its message cannot be shown")
 
 
 # What cannot be begun, or not be written
@@ -423,7 +434,7 @@ async def test_what_a_task_completed_by_itself_is_settled_only_where_that_was_ro
 @pytest.fixture
 async def isolating(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Executor]:
     monkeypatch.setattr(execute, "_PATIENCE", 5)
-    found = Executor(isolated_tasks.app.tasks, context_of, slots=4, most_stuck=2)
+    found = Executor(isolated_tasks.app.tasks, context_of, 2, lambda: Holder("w", "sqlite://"))
     yield found
     await found.close()
 
@@ -438,6 +449,9 @@ async def test_an_isolated_task_runs_in_a_process_that_is_kept_warm(isolating: E
     assert failed.error is not None
     assert (failed.outcome, failed.error.kind, failed.error.message) == ("failed", "LookupError", "no such feed")
     assert 'raise LookupError("no such feed")' in str(failed.error.traceback)
+    mute = await isolating.execute(claimed(isolated_tasks.unspeakable.call()))
+    assert mute.error is not None
+    assert (mute.error.kind, mute.error.message) == ("Unspeakable", "its message cannot be shown")
     left = await isolating.execute(claimed(isolated_tasks.leave.call()))
     assert left.error is not None
     assert (left.outcome, left.error.kind) == ("failed", "SystemExit")

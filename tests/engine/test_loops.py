@@ -9,6 +9,7 @@ from tests.stores import SECOND, Clock, ask, claim, claim_one, ended, get, new, 
 from rota import clock as real_clock
 from rota.db.database import Database
 from rota.engine import claim as claiming
+from rota.engine import sweep as sweeping
 from rota.engine.admit import Admitter
 from rota.engine.bell import Bell
 from rota.engine.claim import Claimer
@@ -25,8 +26,8 @@ LEASE = 30.0
 class Knocks(list[tuple[str, int]]):
     """Hears knocks."""
 
-    def __call__(self, queue: str, count: int) -> None:
-        self.append((queue, count))
+    async def __call__(self, ready: dict[str, int]) -> None:
+        self += ready.items()
 
 
 class Outage:
@@ -228,6 +229,32 @@ async def test_results_are_kept_while_the_store_is_away(
     assert settler.fenced == 0
 
 
+async def test_a_result_that_was_written_without_an_answer_is_not_counted_as_late(
+    db: Database, runs: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await db.write(lambda: runs.insert([new()] * 2))
+    settler = Settler(db, runs, lambda: "w", lambda: None)
+    mine, lost = await claim_one(db), await claim_one(db, "another")
+    real: Any = db.write
+    answers = iter([StoreUnavailable("the answer was lost")])
+
+    async def answered(*args: Any, **kwargs: Any) -> Any:
+        found = await real(*args, **kwargs)
+        for trouble in answers:
+            raise trouble
+        return found
+
+    monkeypatch.setattr(db, "write", answered)
+    settler.add(ended(mine, "succeeded", result="1"))
+    with pytest.raises(StoreUnavailable):
+        await settler.run_once()
+    assert (await get(db, mine.id)).state == "succeeded"
+    settler.add(ended(lost, "succeeded", result="1"))
+    assert await settler.run_once() == 2
+    assert settler.fenced == 1  # the one that is another's
+    assert settler._doubtful == set()
+
+
 async def test_late_results_are_refused_and_counted(db: Database, runs: RunStore) -> None:
     await db.write(lambda: runs.insert([new()] * 3))
     settler = Settler(db, runs, lambda: "w", lambda: None)
@@ -368,7 +395,7 @@ async def test_sweeping_takes_back_what_the_dead_held_and_knocks(
     db: Database, workers: WorkerStore, runs: RunStore, clock: Clock, hands: list[float]
 ) -> None:
     knocks = Knocks()
-    sweeper = Sweeper(db, workers, knocks)
+    sweeper = Sweeper(db, workers, knocks, Bell().ring)
     await db.write(lambda: workers.enter(worker("w"), round(LEASE * SECOND)))
     await db.write(lambda: runs.insert([new()] * 3))
     await claim(db)
@@ -388,9 +415,63 @@ async def test_of_two_who_sweep_at_once_one_takes_each_run_back(
         await db.write(lambda: runs.insert([new()] * 5))
         await claim(db, name)
     clock.advance(31)
-    found = await asyncio.gather(*(Sweeper(db, workers, Knocks()).run_once() for _ in range(4)))
+    found = await asyncio.gather(*(Sweeper(db, workers, Knocks(), Bell().ring).run_once() for _ in range(4)))
     assert sum(found) == 15
     assert {each.lost for each in await claim(db)} == {1}
+
+
+async def ended_long_ago(db: Database, runs: RunStore, number: int) -> None:
+    await db.write(lambda: runs.insert([new()] * number))
+    await ask(db, "UPDATE rota_runs SET state = 'failed', finished_at = id")
+
+
+async def left(db: Database) -> int:
+    return int((await ask(db, "SELECT count(*) FROM rota_runs"))[0][0])
+
+
+async def test_sweeping_removes_old_history_in_batches(
+    db: Database, workers: WorkerStore, runs: RunStore, clock: Clock
+) -> None:
+    sweeper = Sweeper(db, workers, Knocks(), Bell().ring, keep=60 * SECOND)
+    await ended_long_ago(db, runs, 2_500)
+    young = await put(db)
+    await db.write(lambda: runs.cancel(young.id, "no more"))
+    assert [await sweeper.history_once() for _ in range(3)] == [True, True, False]
+    assert await left(db) == 1
+    clock.advance(61)
+    assert not await sweeper.history_once()
+    assert await left(db) == 0
+
+
+async def test_a_long_history_is_removed_at_once_and_leases_are_looked_after_in_between(
+    db: Database, workers: WorkerStore, runs: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeping, "_EVERY_SECONDS", 1_000.0)
+    monkeypatch.setattr(sweeping, "_HISTORY_FIRST_SECONDS", 0)
+    sweeper = Sweeper(db, workers, Knocks(), Bell().ring)
+    done, rounds = asyncio.Event(), []
+    lease_once, history_once = sweeper.run_once, sweeper.history_once
+
+    async def leases() -> int:
+        rounds.append("leases")
+        return await lease_once()
+
+    async def history() -> bool:
+        rounds.append("history")
+        more = await history_once()
+        if not more:
+            done.set()
+        return more
+
+    monkeypatch.setattr(sweeper, "run_once", leases)
+    monkeypatch.setattr(sweeper, "history_once", history)
+    await ended_long_ago(db, runs, 2_500)
+    loop = asyncio.ensure_future(sweeper.run())
+    await asyncio.wait_for(done.wait(), 60)
+    loop.cancel()
+    await asyncio.wait([loop])
+    assert rounds == ["leases", "history"] * 3
+    assert await left(db) == 0
 
 
 @pytest.mark.parametrize("unseen", [False, True])
@@ -398,7 +479,7 @@ async def test_of_two_who_sweep_at_once_one_takes_each_run_back(
 async def test_a_clock_that_is_set_ends_no_lease_and_makes_none_last(
     db: Database, workers: WorkerStore, runs: RunStore, clock: Clock, hands: list[float], step: int, unseen: bool
 ) -> None:
-    sweeper = Sweeper(db, workers, Knocks(), LEASE)
+    sweeper = Sweeper(db, workers, Knocks(), Bell().ring, lease=LEASE)
     await db.write(lambda: runs.insert([new()] * 2))
     for name in ("living", "dead"):
         await db.write(lambda name=name: workers.enter(worker(name), round(LEASE * SECOND)))

@@ -16,6 +16,7 @@ from rota.engine import execute
 from rota.engine import settle as settling
 from rota.engine.worker import Worker
 from rota.errors import StoreUnavailable
+from rota.store.runs import RunStore
 
 LONG = 60
 
@@ -237,7 +238,7 @@ async def test_a_worker_that_cannot_trust_its_lease_acts_as_if_it_were_lost(app:
         before = worker.id
         assert worker._renewer is not None
         worker._renewer._until = 0
-        worker.knock("default", 1)
+        worker.knock()
         assert await stage.stopped.get() == run
         await until(lambda: worker.id != before)
         await ask(app._db, "UPDATE rota_workers SET lease = 0 WHERE id = :id", id=before)
@@ -284,7 +285,7 @@ async def test_a_worker_that_gets_its_own_lost_run_again_keeps_the_attempts_apar
         assert await begun.get() == 1
         await ask(app._db, "UPDATE rota_workers SET lease = 0")
         await app.worker().sweeper.run_once()
-        worker.knock("default", 1)
+        worker.knock()
         assert await begun.get() == 2
         assert len(worker._running) == 2  # each has its slot
         go_on[1].set()
@@ -317,6 +318,7 @@ async def test_a_run_that_is_held_ahead_is_cancelled_before_it_begins(
     app: Rota, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claiming, "_AHEAD_SECONDS", 100)
+    monkeypatch.setattr("rota.engine.worker._HELD_SECONDS", LONG)
     ids = [(await app.enqueue(stage.long.call())).id for _ in range(3)]
     async with working(app, slots=1) as (worker, _):
         await stage.begun.get()
@@ -333,6 +335,7 @@ async def test_what_is_held_ahead_goes_back_untouched_when_the_worker_stops(
     app: Rota, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claiming, "_AHEAD_SECONDS", 100)
+    monkeypatch.setattr("rota.engine.worker._HELD_SECONDS", LONG)
     ids = [(await app.enqueue(stage.long.call())).id for _ in range(5)]
     async with working(app, slots=1) as (worker, work):
         await stage.begun.get()
@@ -344,6 +347,55 @@ async def test_what_is_held_ahead_goes_back_untouched_when_the_worker_stops(
     assert stage.begun.empty()
 
 
+async def test_what_is_held_behind_long_runs_goes_to_another_worker(
+    app: Rota, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claiming, "_AHEAD_SECONDS", 100)
+    ids = [(await app.enqueue(stage.long.call())).id for _ in range(4)]
+    async with working(app, slots=1) as (first, _):
+        assert await stage.begun.get() == ids[0]
+        async with working(app, slots=3) as (second, _):
+            assert sorted([await stage.begun.get() for _ in ids[1:]]) == ids[1:]
+            assert [(await app.runs.get(run)).worker for run in ids] == [first.id, *[second.id] * 3]
+            stage.go_on.set()
+            for run in ids:
+                await app.runs.wait(run, timeout=LONG)
+    assert [await state(app, run) for run in ids] == [("succeeded", 1, 0)] * 4
+
+
+async def test_a_worker_that_gave_runs_back_does_not_take_them_again_while_what_runs_is_long(
+    app: Rota, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claiming, "_AHEAD_SECONDS", 100)
+    monkeypatch.setattr("rota.engine.worker._HELD_SECONDS", 0.0)
+    handed: list[Any] = []
+    again = asyncio.Semaphore(0)
+    hand_back, once = RunStore.hand_back, claiming.Claimer.run_once
+
+    def counted(self: RunStore, worker: str, held: Any) -> Any:
+        handed.append(held)
+        return hand_back(self, worker, held)
+
+    async def looked(self: claiming.Claimer, free: int, held: int, *, quarantine: bool) -> Any:
+        if handed:
+            again.release()
+        return await once(self, free, held, quarantine=quarantine)
+
+    monkeypatch.setattr(RunStore, "hand_back", counted)
+    monkeypatch.setattr(claiming.Claimer, "run_once", looked)
+    ids = [(await app.enqueue(stage.long.call())).id for _ in range(4)]
+    async with working(app, slots=1) as (worker, _):
+        assert await stage.begun.get() == ids[0]
+        for _ in range(3):
+            await again.acquire()
+            worker.knock()
+        assert not worker._held
+        assert [len(held) for held in handed] == [3]
+        stage.go_on.set()
+        for run in ids:
+            await app.runs.wait(run, timeout=LONG)
+
+
 async def test_what_was_lost_twice_runs_alone_of_its_kind(
     app: Rota, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,7 +405,7 @@ async def test_what_was_lost_twice_runs_alone_of_its_kind(
     async with working(app) as (worker, _):
         begun = [await stage.begun.get() for _ in range(2)]
         for _ in range(3):
-            worker.knock("default", 1)
+            worker.knock()
             await worker._claimer.run_once(0, 0, quarantine=False)
         assert stage.begun.empty()
         assert len(worker._quarantined & set(begun)) == 1
@@ -399,7 +451,7 @@ async def test_a_worker_outlives_an_outage_of_the_store(app: Rota, monkeypatch: 
 
     async with working(app) as (worker, work):
         monkeypatch.setattr(app._db, "write", away)
-        worker.knock("default", 1)
+        worker.knock()
         for _ in range(3):
             await tries.acquire()
         monkeypatch.setattr(app._db, "write", real)
@@ -417,8 +469,8 @@ async def test_what_a_claim_took_whose_answer_was_lost_is_given_back_and_run(
 
     claim, lost = claiming.Claimer._claim, []
 
-    async def answer_is_lost(self: claiming.Claimer, *values: Any) -> Any:
-        found = await claim(self, *values)
+    async def answer_is_lost(self: claiming.Claimer, *values: Any, **more: Any) -> Any:
+        found = await claim(self, *values, **more)
         if found and not lost:
             lost.extend(found)
             raise StoreUnavailable("the answer was lost")
@@ -465,7 +517,7 @@ async def test_a_stop_is_heard_while_the_store_is_away(app: Rota, monkeypatch: p
         monkeypatch.setattr(app._db, "write", away)
         assert worker._renewer is not None
         worker._renewer._until = 0
-        worker.knock("default", 1)
+        worker.knock()
         for _ in range(3):
             await tries.acquire()
         worker.stop()

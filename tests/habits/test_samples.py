@@ -39,7 +39,7 @@ def timeless(line: str) -> str:
 @pytest.mark.parametrize("name", BY_NAME)
 def test_python_samples_show_what_happens(name: str) -> None:
     code = "\n".join(blocks(BY_NAME[name], "pycon"))
-    sample = doctest.DocTestParser().get_doctest(code, {}, name, name, 0)
+    sample = doctest.DocTestParser().get_doctest(code, {"__name__": "__main__"}, name, name, 0)
     assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(sample).failed == 0
 
 

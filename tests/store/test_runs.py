@@ -106,21 +106,14 @@ async def test_admission_counts_by_queue_and_takes_the_longest_due_first(
     assert await db.write(lambda: runs.admit(2)) == {"a": 1}
 
 
-async def test_a_run_behind_a_gate_is_not_admitted_by_time_alone(db: Database, runs: RunStore) -> None:
-    run = await put(db, limits=("host:example.org",))
-    assert (run.state, run.limits) == ("waiting", ("host:example.org",))
-    assert await db.write(lambda: runs.admit(10)) == {}
-    assert await db.read(runs.next_due) is None
-
-
 async def test_the_next_due_run_says_how_long_to_sleep(db: Database, runs: RunStore, clock: Clock) -> None:
-    assert await db.read(runs.next_due) is None
+    assert await db.read(runs.next_due) == (None, False)
     await put(db, delay=9 * SECOND)
     await put(db, delay=5 * SECOND)
     await put(db)
-    assert await db.read(runs.next_due) == 5 * SECOND
+    assert await db.read(runs.next_due) == (5 * SECOND, False)
     clock.advance(6)
-    assert await db.read(runs.next_due) == -1 * SECOND
+    assert await db.read(runs.next_due) == (-1 * SECOND, False)
 
 
 # Claim

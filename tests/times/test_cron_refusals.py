@@ -139,6 +139,8 @@ WRONG_SIGNS = {
     "a backspace": "*\x08 9 * * *",
     "a bell": "0 9 L\x07 * *",
     "a next line": "0 9 * *\x85*",
+    "a next line in front": "\x85 0 9 * * *",
+    "a no-break space at the end": "0 9 * * *\u00a0",
     "a no-break space between fields": "0\u00a09 * * *",
     "an ideographic space between fields": "0 9\u3000* * *",
     "a line separator between fields": "0 9\u2028* * *",

@@ -1,6 +1,7 @@
 """What type checkers let through and what they object to; test_calls.py reads the expectations in the comments.
 
-`error:` names the rules of mypy that a line breaks; a line without it must break none.
+`error:` names the rules of mypy that a line breaks, and pyright objects to the same lines in its own words; a line
+without it must break none.
 """
 
 from collections.abc import Coroutine
@@ -63,6 +64,23 @@ async def use() -> None:
     assert_type(await coming, str)
     assert_type(await refresh(1), str)
     await refresh("x")  # error: arg-type
+
+
+async def enqueue() -> None:
+    """Enqueue what the function takes, and know what comes of it."""
+    assert_type(await refresh.enqueue(feed_id=42), rota.Run[str])
+    assert_type(await refresh.enqueue(42, force=True), rota.Run[str])
+    assert_type(await add.enqueue(1, 2, 3, name="x"), rota.Run[int])
+    assert_type(await report.enqueue(), rota.Run[None])
+    await refresh.enqueue(feed_id="x")  # error: arg-type
+    await refresh.enqueue("x")  # error: arg-type
+    await refresh.enqueue()  # error: call-arg
+    await refresh.enqueue(42, delay="5m")  # error: call-arg
+    await add.enqueue(1, "x")  # error: arg-type
+    await report.enqueue(1)  # error: call-arg
+    other: rota.Run[int]
+    other = await refresh.enqueue(42)  # error: assignment
+    assert other
 
 
 # Arguments that do not fit.

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rota.cli import rules, runs, store, worker
+from rota.cli import limits, rules, runs, store, streams, worker
 from rota.errors import RotaError
 from rota.version import __version__
 
@@ -23,6 +23,7 @@ app.command("worker")(worker.worker)
 app.command("migrate")(store.migrate)
 app.command("doctor")(store.doctor)
 app.add_typer(runs.runs, name="runs")
+app.add_typer(limits.limits, name="limits")
 
 
 def _show_version(wanted: bool) -> None:
@@ -40,9 +41,19 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line. What Rota refuses is one line on standard error and exit code 1."""
+    """Run the command line. What Rota refuses is one line on standard error and exit code 1.
+
+    So is an output that cannot be written; one that nobody reads any more is exit code 1 without a word.
+    """
+    streams.complete()
     try:
         app(prog_name="rota")
     except RotaError as error:
-        sys.stderr.write(f"rota: {error}\n")
+        streams.complain(str(error))
+        sys.exit(1)
+    except OSError as error:
+        if not streams.is_about_output(error):
+            raise
+        streams.discard_output()
+        streams.complain(f"the output cannot be written: {error.strerror}")
         sys.exit(1)

@@ -1,9 +1,11 @@
 """Finding what a command works on: an app in a module, or a store."""
 
+import asyncio
 import importlib
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import typer
@@ -11,6 +13,8 @@ import typer
 from rota.app import Rota
 from rota.errors import Invalid, StoreUnavailable
 from rota.settings import store_url
+
+T = TypeVar("T")
 
 Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="Where the state is; else ROTA_STORE.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -45,3 +49,13 @@ def existing(store: str | None) -> Rota:
     if parts.scheme == "sqlite" and path not in ("", ":memory:") and not Path(path).exists():
         raise StoreUnavailable(f"there is no store at {path}; make one with: rota migrate --store {url}")
     return Rota(url)
+
+
+def on_store(store: str | None, work: Callable[[Rota], Awaitable[T]]) -> T:
+    """Do this on a store that is there."""
+
+    async def run() -> T:
+        async with existing(store) as app:
+            return await work(app)
+
+    return asyncio.run(run())

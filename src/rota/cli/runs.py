@@ -1,20 +1,16 @@
 """`rota runs`: look at runs, cancel them, try them again."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
 from rota import clock
 from rota.app import Rota
-from rota.cli.loading import AsJson, Store, existing
+from rota.cli.loading import AsJson, Store, on_store
 from rota.cli.moments import relative
 from rota.cli.output import as_json, lines, table
 from rota.model import Attempt, Run
-
-T = TypeVar("T")
 
 runs = typer.Typer(help="Look at runs, cancel them, try them again.", no_args_is_help=True)
 
@@ -32,7 +28,7 @@ def list_runs(
     json: AsJson = False,
 ) -> None:
     """Show the newest runs."""
-    found = _with(store, lambda app: app.runs.list(state=state, task=task, queue=queue, before=before, limit=limit))
+    found = on_store(store, lambda app: app.runs.list(state=state, task=task, queue=queue, before=before, limit=limit))
     if json:
         as_json([_record(run) for run in found])
         return
@@ -45,14 +41,15 @@ def list_runs(
 def show_run(run: Number, store: Store = None, json: AsJson = False) -> None:
     """Show one run with its attempts."""
 
-    async def look(app: Rota) -> tuple[Run[Any], list[Attempt]]:
-        return await app.runs.get(run), await app.runs.attempts(run)
+    async def look(app: Rota) -> tuple[Run[Any], list[Attempt], str | None]:
+        return await app.runs.get(run), await app.runs.attempts(run), await app.limits.waits_for(run)
 
-    found, attempts = _with(store, look)
+    found, attempts, gate = on_store(store, look)
+    shown = _record(found) | {"waits_for": gate}
     if json:
-        as_json(_record(found) | {"attempts": [_attempt_record(each) for each in attempts]})
+        as_json(shown | {"attempts": [_attempt_record(each) for each in attempts]})
         return
-    lines(*(f"{name}: {value}" for name, value in _record(found).items() if value is not None))
+    lines(*(f"{name}: {value}" for name, value in shown.items() if value is not None))
     for each in attempts:
         said = f" {each.error.kind}: {each.error.message}" if each.error else ""
         lines(f"attempt {each.number}: {each.outcome} after {(each.finished_at - each.started_at)}{said}")
@@ -63,23 +60,15 @@ def cancel_run(
     run: Number, store: Store = None, note: Annotated[str, typer.Option("--note", help="Why.")] = "cancelled"
 ) -> None:
     """Cancel a run that is under way."""
-    state = _with(store, lambda app: app.runs.cancel(run, note=note))
+    state = on_store(store, lambda app: app.runs.cancel(run, note=note))
     lines("its worker is told to stop it" if state == "running" else f"run {run} is {state}")
 
 
 @runs.command("retry")
 def retry_run(run: Number, store: Store = None) -> None:
     """Make an ended run ready again, with its history."""
-    found = _with(store, lambda app: app.runs.retry(run))
+    found = on_store(store, lambda app: app.runs.retry(run))
     lines(f"run {run} is {found.state}")
-
-
-def _with(store: str | None, work: Callable[[Rota], Awaitable[T]]) -> T:
-    async def run() -> T:
-        async with existing(store) as app:
-            return await work(app)
-
-    return asyncio.run(run())
 
 
 def _cells(run: Run[Any]) -> list[str]:
@@ -101,6 +90,7 @@ def _record(run: Run[Any]) -> dict[str, Any]:
         "worker": run.worker,
         "arguments": run.args,
         "unique": run.unique,
+        "limits": ", ".join(run.limits) or None,
         "cancelled": run.cancel,
         "result": run.result,
         "error": None if run.error is None else f"{run.error.kind}: {run.error.message}",

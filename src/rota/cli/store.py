@@ -5,9 +5,9 @@ import asyncio
 import typer
 
 from rota.app import Rota
-from rota.cli.loading import AsJson, Store, existing
+from rota.cli.loading import AsJson, Store, on_store
 from rota.cli.output import as_json, lines
-from rota.doctor import Finding, examine
+from rota.doctor import examine
 
 
 def migrate(store: Store = None) -> None:
@@ -27,12 +27,7 @@ def migrate(store: Store = None) -> None:
 
 def doctor(store: Store = None, json: AsJson = False) -> None:
     """Say what is wrong with the store and what works on it; exit code 1 if anything is."""
-
-    async def run() -> list[Finding]:
-        async with existing(store) as app:
-            return await examine(app)
-
-    found = asyncio.run(run())
+    found = on_store(store, examine)
     if json:
         as_json([{"ok": each.ok, "what": each.what, "advice": each.advice} for each in found])
     else:

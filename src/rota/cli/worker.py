@@ -1,17 +1,17 @@
 """`rota worker`: work the queues of an app."""
 
 import asyncio
-import logging
-import os
 import signal
-import sys
 from typing import Annotated
 
 import typer
 
+from rota.cli.leaving import leave, leave_soon
 from rota.cli.loading import load_app
 from rota.cli.logs import configure_logs
 from rota.cli.output import lines
+from rota.cli.streams import discard_output
+from rota.engine.worker import Worker
 
 
 def worker(
@@ -21,22 +21,29 @@ def worker(
     lease: Annotated[str, typer.Option("--lease", help="After how long a silent worker's runs go to others.")] = "30s",
     grace: Annotated[str, typer.Option("--grace", help="How long what runs may take when told to stop.")] = "30s",
 ) -> None:
-    """Execute the runs of an app until stopped; a first signal waits for what runs, a second does not."""
+    """Execute the runs of an app until stopped; a first signal waits for what runs, a second does not.
+
+    Exit code 1 where it ended because too many tasks do not stop when told to.
+    """
     configure_logs()
     app = load_app(target)
 
-    async def work() -> None:
+    async def work() -> Worker:
         async with app:
             working = app.worker(queues=queue or ("default",), slots=slots, lease=lease, grace=grace)
             loop = asyncio.get_running_loop()
             for each in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(each, working.stop)
-            lines(f"working {', '.join(queue or ['default'])} with {slots} slots; {len(app.tasks)} tasks known")
+            try:
+                lines(f"working {', '.join(queue or ['default'])} with {slots} slots; {len(app.tasks)} tasks known")
+            except OSError:  # nobody reads it; that is no reason not to work
+                discard_output()
             await working.run()
-        if working.stuck:
-            # Python would wait for the threads and coroutines that do not stop, perhaps for ever.
-            logging.shutdown()
-            sys.stdout.flush()
-            os._exit(0)
+        leave_soon(int(working.worn_out))
+        return working
 
-    asyncio.run(work())
+    working = asyncio.run(work())
+    if working.busy_threads:
+        leave(int(working.worn_out))
+    if working.worn_out:
+        raise typer.Exit(1)

@@ -53,6 +53,11 @@ class Database(ABC):
     dialect: Dialect
     statements: Statements
 
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """Where it is, for another process that brings its own connection: complete, but for what is secret."""
+
     @abstractmethod
     async def open(self) -> None:
         """Connect."""

@@ -48,6 +48,11 @@ class PostgresDatabase(Database):
         self._listeners: list[Callable[[str | None], None]] = []
         self._aside: _Aside | None = None
 
+    @property
+    def address(self) -> str:
+        """A connection that somebody brings knows the rest, with the password."""
+        return "postgresql://"
+
     async def open(self) -> None:
         """Connect."""
         async with _translated():

@@ -9,6 +9,7 @@ import os
 import sqlite3
 import tempfile
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,7 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
+from urllib.parse import quote
 
+from rota import clock
 from rota.db.database import Database, Many, Operation, Rows, Step, Work
 from rota.db.statements import Dialect, Statements
 from rota.errors import StoreUnavailable
@@ -30,6 +33,7 @@ _MOST_TOGETHER = 256
 _LOOK_SECONDS = 0.04
 """How often to look for other processes' writes; a look costs a few microseconds."""
 _READERS = 2
+_AGAIN_SECONDS = 0.005
 
 
 class SqliteDatabase(Database):
@@ -42,6 +46,7 @@ class SqliteDatabase(Database):
     ) -> None:
         self.statements = statements
         self._path = path
+        self._file = path or ""
         self._now = now
         self._durable = durable
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
@@ -51,6 +56,11 @@ class SqliteDatabase(Database):
         self._connections: list[sqlite3.Connection] = []
         self._looking: asyncio.Task[None] | None = None
         self._listeners: list[Callable[[str | None], None]] = []
+
+    @property
+    def address(self) -> str:
+        """The file; for memory, the temporary one while it is open."""
+        return f"sqlite:///{quote(str(Path(self._file).absolute()))}"
 
     async def open(self) -> None:
         """Open the file. One that is not there is made, for its owner alone."""
@@ -80,6 +90,7 @@ class SqliteDatabase(Database):
         self._connections.clear()
         if self._temporary is not None:
             self._temporary.cleanup()
+            self._file = ""
         self._writer = self._readers = self._looking = self._temporary = None
 
     async def write(self, work: Work[T], *, first: bool = False, single: bool = False) -> T:  # noqa: ARG002 (all commit together)
@@ -97,7 +108,7 @@ class SqliteDatabase(Database):
 
     def has(self, connection: object) -> bool:
         """Tell whether this is a connection to the same file."""
-        if self._writer is None or not isinstance(connection, sqlite3.Connection):
+        if not isinstance(connection, sqlite3.Connection) or not Path(self._file).is_file():
             return False
         cursor = connection.cursor()
         cursor.row_factory = None  # the connection's rows may be of a kind of their own
@@ -158,8 +169,8 @@ class SqliteDatabase(Database):
             self._file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         self._connections.append(connection)
+        _use_wal(connection)
         for pragma in (
-            "journal_mode = WAL",
             f"synchronous = {'FULL' if self._durable else 'NORMAL'}",
             "foreign_keys = ON",
             "temp_store = MEMORY",
@@ -283,7 +294,7 @@ def _rows(connection: sqlite3.Connection, step: Step, now: Callable[[], int]) ->
     places = [step.columns.index(name) if name in step.columns else -1 for name in names]
     fixed = [None if place >= 0 else given[name] for name, place in zip(names, places, strict=True)]
     bound = ([row[p] if p >= 0 else f for p, f in zip(places, fixed, strict=True)] for row in step.rows)
-    if "RETURNING" in text:
+    if "RETURNING" in text or text.startswith("SELECT"):
         return [found for values in bound for found in cursor.execute(text, values).fetchall()]
     cursor.executemany(text, bound)
     return ()
@@ -303,6 +314,20 @@ def _translated() -> Iterator[None]:
 def _concerns_everyone(error: Exception) -> bool:
     """Tell a full disk or a lock from a mistake in one statement."""
     return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode != sqlite3.SQLITE_ERROR
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch the file to WAL, for good. Whoever else opens a new file at this moment makes SQLite refuse at once."""
+    until = clock.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or clock.monotonic() >= until:
+                raise
+            time.sleep(_AGAIN_SECONDS)
+        else:
+            return
 
 
 def _data_version(connection: sqlite3.Connection) -> int:

@@ -34,12 +34,16 @@ class Claimer:
         """Learn how long runs take here."""
         self._usual += (seconds - self._usual) * 0.1
 
+    def learn_long(self) -> None:
+        """Learn that what runs takes longer than what has ended tells: nothing is taken ahead until short runs end."""
+        self._usual = max(self._usual, 2 * self._slots * _AHEAD_SECONDS)
+
     async def run_once(self, free: int, held: int, *, quarantine: bool) -> list[Claimed]:
         """Take runs, queue by queue, each time from another one on.
 
-        For free slots anything; ahead of them only what was never lost, so that poison drags nobody along; and what was
-        lost twice only where nothing else of the kind runs. Now and then what was lost comes first, however
-        much is ready.
+        For free slots anything; ahead of them only what was never lost, so that poison drags nobody along, and what is
+        under no limit, which would be kept from others; and what was lost twice only where nothing else of the kind
+        runs. Now and then what was lost comes first, however much is ready.
         """
         worth = self._slots * _AHEAD_SECONDS / max(self._usual, 1e-6)
         ahead = max(0, min(_MOST_AHEAD, int(worth)) - held)
@@ -47,8 +51,9 @@ class Claimer:
         found = await self._lost(free, quarantine=quarantine)
         for number in range(len(self._queues)):
             queue = self._queues[(self._turn + number) % len(self._queues)]
-            if free + ahead > len(found):
-                found += await self._claim(queue, free + ahead - len(found), 0, 0)
+            left = free - len(found)
+            if left + ahead > 0:
+                found += await self._claim(queue, max(0, left), 0, 0, ahead=ahead + min(0, left))
         return found
 
     async def _lost(self, free: int, *, quarantine: bool) -> list[Claimed]:
@@ -67,8 +72,9 @@ class Claimer:
                 quarantine = not taken
         return found
 
-    async def _claim(self, queue: str, most: int, lost_least: int, lost_most: int) -> list[Claimed]:
+    async def _claim(self, queue: str, most: int, lost_least: int, lost_most: int, *, ahead: int = 0) -> list[Claimed]:
         worker = self._worker()
         return await self._db.write(
-            lambda: self._runs.claim(worker, queue, most, lost_least=lost_least, lost_most=lost_most), single=True
+            lambda: self._runs.claim(worker, queue, most, ahead=ahead, lost_least=lost_least, lost_most=lost_most),
+            single=True,
         )

@@ -5,13 +5,14 @@ import contextlib
 import contextvars
 import traceback
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from rota import context
 from rota.engine import outcome
-from rota.engine.isolated import Isolated
+from rota.engine.complete import Holder
+from rota.engine.isolated import Isolated, Refused
+from rota.engine.threads import Threads
 from rota.errors import InvalidData, TaskFailed, TimedOut, UnknownTask, UnreadableArguments
 from rota.store.runs import Claimed, Settled
 from rota.tasks import Registry, Task
@@ -32,12 +33,14 @@ class _Attempt:
 class Executor:
     """Runs tasks: coroutines in the event loop, plain functions in threads, isolated ones in processes of their own."""
 
-    def __init__(self, tasks: Registry, make_context: MakeContext, slots: int, most_stuck: int) -> None:
+    def __init__(
+        self, tasks: Registry, make_context: MakeContext, most_stuck: int, holder: Callable[[], Holder]
+    ) -> None:
         self._tasks = tasks
         self._make_context = make_context
         self._most_stuck = most_stuck
-        self._threads = ThreadPoolExecutor(slots + most_stuck, "rota-task")
-        self._isolated = Isolated()
+        self._threads = Threads("rota-task")
+        self._isolated = Isolated(holder)
         self._attempts: dict[int, _Attempt] = {}
         self.stuck = 0
         """How many tasks were told to stop and did not."""
@@ -47,6 +50,11 @@ class Executor:
         """Whether so much is stuck that the process should be replaced."""
         return self.stuck >= self._most_stuck
 
+    @property
+    def busy_threads(self) -> int:
+        """How many threads are in tasks."""
+        return self._threads.busy
+
     def stop(self, run: int, why: str) -> None:
         """Tell a run to end, as cancelled."""
         attempt = self._attempts.get(run)
@@ -55,7 +63,7 @@ class Executor:
 
     async def close(self) -> None:
         """Let go of the threads and end the processes."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
         await self._isolated.close()
 
     async def execute(self, run: Claimed) -> Settled:
@@ -69,25 +77,25 @@ class Executor:
             return outcome.unknown(run)
         current = self._make_context(run, task)
         try:
-            value = await self._limited(run, task, self._begin(task, current, run.args))
+            value = await self._limited(run, task, self._begin(task, current, run))
             result = value if task.isolation == "process" else task.dump_result(value)
             ended = outcome.returned(run, result)
         except outcome.Stopped as stopped:
             ended = outcome.cancelled(run, str(stopped))
-        except (InvalidData, UnreadableArguments) as error:
+        except (InvalidData, UnreadableArguments, Refused) as error:
             ended = outcome.refused(run, error)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a task raises is its own)
             ended = outcome.raised(run, error, task.options.retry)
         return outcome.undone(run, ended, task.options.retry) if current.completed else ended
 
-    def _begin(self, task: Task[..., Any], current: context.CurrentRun, args_json: str) -> "asyncio.Future[Any]":
+    def _begin(self, task: Task[..., Any], current: context.CurrentRun, run: Claimed) -> "asyncio.Future[Any]":
         """Start the task, as its kind wants it, with its own context."""
         loop = asyncio.get_running_loop()
         own = contextvars.copy_context()
         own.run(context.enter, current)
-        args, kwargs = task.load(args_json)
+        args, kwargs = task.load(run.args)
         if task.isolation == "process":
-            return loop.create_task(self._isolated.call(task, args_json), context=own)
+            return loop.create_task(self._isolated.call(task, run, current), context=own)
         if task.isolation == "async":
             return loop.create_task(_guarded(task.function(*args, **kwargs)), context=own)
         return self._in_thread(lambda: own.run(task.function, *args, **kwargs))
@@ -97,17 +105,16 @@ class Executor:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
 
-        def finish(running: "Future[Any]") -> None:
-            error = running.exception()
+        def finish(value: Any, error: BaseException | None) -> None:
             if isinstance(error, StopIteration):  # which a future cannot carry
                 error = TaskFailed("StopIteration", str(error), "".join(traceback.format_exception(error)))
             with contextlib.suppress(RuntimeError):  # the event loop is closed: nobody waits for it any more
                 if error is None:
-                    loop.call_soon_threadsafe(future.set_result, running.result())
+                    loop.call_soon_threadsafe(future.set_result, value)
                 else:
                     loop.call_soon_threadsafe(future.set_exception, error)
 
-        self._threads.submit(work).add_done_callback(finish)
+        self._threads.run(work, finish)
         return future
 
     async def _limited(self, run: Claimed, task: Task[..., Any], work: "asyncio.Future[Any]") -> Any:

@@ -1,34 +1,51 @@
 """Processes for tasks that must be killable: a child for each such run at a time, kept warm for the next one."""
 
 import asyncio
-import importlib
-import json
+import atexit
+import contextlib
+import logging
 import multiprocessing
-import traceback
-from multiprocessing.connection import Connection
+import os
+import signal
+import socket
+from collections.abc import Callable
+from dataclasses import asdict
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from rota.context import CurrentRun
 from rota.control import Cancel, RetryLater, Snooze
+from rota.engine import child, wire
+from rota.engine.complete import Holder
 from rota.errors import ChildDied, TaskFailed
+from rota.store.runs import Claimed
 from rota.tasks import Task
 
 _SPAWN = multiprocessing.get_context("spawn")
 _MOST_WARM = 4
 _CONTROLS = {"Cancel": Cancel, "RetryLater": RetryLater, "Snooze": Snooze}
+_DYING_SECONDS = 5.0
+"""How long to wait for a process that was killed or hung up: the system may be slow to end it."""
+
+
+class Refused(TaskFailed):
+    """The arguments or the result of a task in a process of its own cannot be read or written."""
 
 
 class Isolated:
     """Children that run tasks."""
 
-    def __init__(self) -> None:
+    def __init__(self, holder: Callable[[], Holder]) -> None:
+        self._holder = holder
+        self._children: set[_Child] = set()
         self._warm: list[_Child] = []
 
-    async def call(self, task: Task[..., Any], args_json: str) -> str:
+    async def call(self, task: Task[..., Any], run: Claimed, current: CurrentRun) -> str:
         """Run a task in a child and return its result as JSON text; a cancelled call kills the child."""
-        child = self._child()
+        child = await self._child()
         try:
-            kind, value = await child.call(task, args_json)
+            kind, value = await child.call(_errand(task, run, current, self._holder()), current)
         except BaseException:
             child.kill()
             raise
@@ -38,85 +55,155 @@ class Isolated:
             child.kill()
         if kind == "returned":
             return str(value[0])
+        if kind == "refused":
+            raise Refused(*value)
         if kind == "raised":
             raise TaskFailed(*value)
         raise _CONTROLS[kind](*value)
 
-    def _child(self) -> "_Child":
+    async def _child(self) -> "_Child":
         """Return a child that is alive, warm where there is one: they may have been killed while they waited."""
         while self._warm:
             child = self._warm.pop()
             if child.alive:
                 return child
             child.kill()
-        return _Child()
+        child = await _Child.start(self._children.discard)
+        self._children.add(child)
+        return child
 
     async def close(self) -> None:
         """End the children."""
-        while self._warm:
-            self._warm.pop().kill()
+        self._warm.clear()
+        await asyncio.gather(*(each.end() for each in self._children))
 
 
 class _Child:
-    def __init__(self) -> None:
-        self._pipe, theirs = _SPAWN.Pipe()
-        self._process: BaseProcess = _SPAWN.Process(target=_serve, args=(theirs,), daemon=True)
-        self._process.start()
-        theirs.close()
+    """A process, the line to it, and what it still has to say when it ends."""
 
-    async def call(self, task: Task[..., Any], args_json: str) -> tuple[str, list[Any]]:
-        loop = asyncio.get_running_loop()
-        answer = asyncio.Event()
-        loop.add_reader(self._pipe.fileno(), answer.set)
+    def __init__(
+        self,
+        process: BaseProcess,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        ended: Callable[["_Child"], None],
+    ) -> None:
+        self._process = process
+        self._reader = reader
+        self._writer = writer
+        self._ended = ended
+        self._gone = asyncio.Event()
+        self._watch = _watched(process)
+        asyncio.get_running_loop().add_reader(self._watch, self._has_ended)
+        atexit.register(self._kill)  # where nobody closes in order; it does not listen to a gentle word
+
+    @classmethod
+    async def start(cls, ended: Callable[["_Child"], None]) -> "_Child":
+        """Start a process; `ended` is called when it has ended."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            reader, writer = await asyncio.open_connection(sock=ours)
+            process = _SPAWN.Process(target=child.serve, args=(theirs,), daemon=True)
+            process.start()
+        return cls(process, reader, writer, ended)
+
+    async def call(self, errand: dict[str, Any], current: CurrentRun) -> tuple[str, list[Any]]:
+        """Have a task run; hear what it says until it has ended, however much, and wait for it outside of the loop."""
         try:
-            _say(self._pipe, task.function.__module__, task.function.__qualname__, args_json)
-            await answer.wait()
-            kind, *value = _hear(self._pipe)
+            self._writer.write(wire.packed(errand))
+            await self._writer.drain()
+            while True:
+                kind, run, attempt, *words = await wire.hear(self._reader)
+                if (run, attempt) != (current.id, current.attempt):
+                    continue  # by a thread that an attempt before left behind
+                if kind == "progress":
+                    current.note_progress(*words)
+                elif kind == "completed":
+                    current.completed = True
+                elif kind == "log":
+                    _write_log(current, words[0])
+                else:
+                    return kind, words
         except (EOFError, OSError) as error:
-            self._process.join(1)
-            raise ChildDied(f"its process ended with exit code {self._process.exitcode}") from error
-        finally:
-            loop.remove_reader(self._pipe.fileno())
-        return kind, value
+            await self.gone()
+            code = self._process.exitcode
+            raise ChildDied(
+                "its process hung up" if code is None else f"its process ended with exit code {code}"
+            ) from error
 
     @property
     def alive(self) -> bool:
-        return self._process.is_alive()
+        """Whether it still runs, as the system says now: the event loop may not have heard."""
+        return not self._gone.is_set() and not wait([self._watch], 0)
+
+    async def gone(self) -> None:
+        """Wait until the process has ended, but not for ever."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_DYING_SECONDS):
+                await self._gone.wait()
+
+    async def end(self) -> None:
+        """End the process, and wait until nothing is left of it."""
+        self.kill()
+        await self.gone()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
 
     def kill(self) -> None:
-        self._process.kill()
-        self._pipe.close()
+        """End the process and all that its tasks have started."""
+        self._writer.transport.abort()
+        if not self._gone.is_set():
+            self._kill()
+
+    def _kill(self) -> None:
+        self._kill_group()
+        self._process.kill()  # it may not have got as far as to lead its group
+
+    def _kill_group(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid or 0, signal.SIGKILL)
+
+    def _has_ended(self) -> None:
+        """Take note that the process has ended; what it has started ends too, and then so does the line."""
+        asyncio.get_running_loop().remove_reader(self._watch)
+        os.close(self._watch)
+        self._kill_group()  # before the process is waited for: until then nobody else can have its number
+        self._process.join()
+        atexit.unregister(self._kill)
+        self._gone.set()
+        self._ended(self)
 
 
-def _serve(pipe: Connection) -> None:
-    """Run the tasks that come through the pipe, until it is closed."""
-    while True:
-        try:
-            module, name, args_json = _hear(pipe)
-        except EOFError:
-            return
-        try:
-            found: Any = importlib.import_module(module)
-            for part in name.split("."):
-                found = getattr(found, part)
-            _say(pipe, "returned", _result(found, args_json))
-        except Cancel as control:
-            _say(pipe, "Cancel", str(control))
-        except (RetryLater, Snooze) as control:
-            _say(pipe, type(control).__name__, control.delay / 1_000_000, str(control))
-        except BaseException as error:  # noqa: BLE001 (whatever it is, the parent tells it)
-            _say(pipe, "raised", type(error).__qualname__, str(error), "".join(traceback.format_exception(error)))
+def _errand(task: Task[..., Any], run: Claimed, current: CurrentRun, holder: Holder) -> dict[str, Any]:
+    """Say all that a child has to know of an attempt."""
+    return {
+        "module": task.function.__module__,
+        "name": task.function.__qualname__,
+        "args": run.args,
+        "id": run.id,
+        "task": run.task,
+        "queue": run.queue,
+        "attempt": run.attempt,
+        "limited": run.limited,
+        "due": run.due,
+        "previous_result": None if current.previous_result is None else run.previous_result,
+        "previous_error": run.previous_error,
+        "log": current.log.logger.name,
+        "level": current.log.getEffectiveLevel(),
+        "holder": asdict(holder),
+    }
 
 
-def _result(task: Task[..., Any], args_json: str) -> str:
-    args, kwargs = task.load(args_json)
-    value = task.function(*args, **kwargs)
-    return task.dump_result(asyncio.run(value) if asyncio.iscoroutine(value) else value)
+def _write_log(current: CurrentRun, facts: dict[str, Any]) -> None:
+    logger = current.log.logger
+    record = logging.makeLogRecord({"name": logger.name, **(current.log.extra or {}), **facts})
+    if logger.isEnabledFor(record.levelno):
+        logger.handle(record)
 
 
-def _say(pipe: Connection, *words: str | float) -> None:
-    pipe.send_bytes(json.dumps(words).encode())
-
-
-def _hear(pipe: Connection) -> list[Any]:
-    return list(json.loads(pipe.recv_bytes()))
+def _watched(process: BaseProcess) -> int:
+    """Return something that can be read when the process has ended, whoever else has inherited its files."""
+    try:
+        return os.pidfd_open(process.pid or 0)
+    except (AttributeError, OSError):  # not on this system
+        return os.dup(process.sentinel)

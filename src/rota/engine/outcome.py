@@ -2,10 +2,11 @@
 
 import traceback
 from dataclasses import replace
+from typing import Any
 
 from rota.control import Cancel, RetryLater, Snooze
 from rota.errors import TaskFailed
-from rota.model import RunError
+from rota.model import Outcome, RunError
 from rota.store.runs import Claimed, Settled
 from rota.times.backoff import Retry
 
@@ -17,28 +18,28 @@ _UNKNOWN_RETRY = Retry(attempts=_UNKNOWN_TRIES, first="5s", factor=2, cap="5m")
 
 def returned(run: Claimed, result: str) -> Settled:
     """The task returned."""
-    return Settled(run.id, run.attempt, "succeeded", result)
+    return _ended(run, "succeeded", result=result)
 
 
 def raised(run: Claimed, error: BaseException, retry: Retry) -> Settled:
     """The task raised."""
     if isinstance(error, Cancel):
-        return Settled(run.id, run.attempt, "cancelled", error=RunError("Cancel", str(error)))
+        return _ended(run, "cancelled", error=RunError("Cancel", str(error)))
     if isinstance(error, Snooze):
-        return Settled(run.id, run.attempt, "snoozed", delay=error.delay)
+        return _ended(run, "snoozed", delay=error.delay)
     described = described_error(error)
     delay = retry.delay(run.failures + 1, str(run.id))
     if delay is None:
-        return Settled(run.id, run.attempt, "failed", error=described)
+        return _ended(run, "failed", error=described)
     chosen = error.delay if isinstance(error, RetryLater) else delay
-    return Settled(run.id, run.attempt, "retry", error=described, delay=chosen)
+    return _ended(run, "retry", error=described, delay=chosen)
 
 
 def unknown(run: Claimed) -> Settled:
     """No task of that name is known here."""
     error = RunError("UnknownTask", f"no task named {run.task} is known to the worker")
     delay = _UNKNOWN_RETRY.delay(run.failures + 1, str(run.id))
-    return Settled(run.id, run.attempt, "failed" if delay is None else "retry", error=error, delay=delay)
+    return _ended(run, "failed" if delay is None else "retry", error=error, delay=delay)
 
 
 def undone(run: Claimed, ended: Settled, retry: Retry) -> Settled:
@@ -50,12 +51,12 @@ def undone(run: Claimed, ended: Settled, retry: Retry) -> Settled:
 
 def refused(run: Claimed, error: Exception) -> Settled:
     """The arguments or the result cannot be read or written: trying again would not help."""
-    return Settled(run.id, run.attempt, "failed", error=described_error(error))
+    return _ended(run, "failed", error=described_error(error))
 
 
 def cancelled(run: Claimed, why: str) -> Settled:
     """Somebody wanted it to end."""
-    return Settled(run.id, run.attempt, "cancelled", error=RunError("Cancelled", why))
+    return _ended(run, "cancelled", error=RunError("Cancelled", why))
 
 
 def described_error(error: BaseException) -> RunError:
@@ -63,7 +64,18 @@ def described_error(error: BaseException) -> RunError:
     if isinstance(error, TaskFailed):  # it happened in another process, which described it
         return RunError(error.kind, error.message[:_MOST_TEXT], error.trace[-_MOST_TEXT:])
     trace = "".join(traceback.format_exception(error))
-    return RunError(type(error).__qualname__, str(error)[:_MOST_TEXT], trace[-_MOST_TEXT:])
+    return RunError(type(error).__qualname__, _message(error)[:_MOST_TEXT], trace[-_MOST_TEXT:])
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 (an error that cannot say itself is still to be settled)
+        return "its message cannot be shown"
+
+
+def _ended(run: Claimed, outcome: Outcome, **more: Any) -> Settled:
+    return Settled(run.id, run.attempt, outcome, limited=run.limited, **more)
 
 
 class Stopped(Exception):

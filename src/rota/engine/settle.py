@@ -27,6 +27,8 @@ class Settler:
         """With the name that the worker had: after an outage it may have come back under another one."""
         self._writing: list[Settled] = []
         self._bell = Bell()
+        self._doubtful: set[tuple[int, int]] = set()
+        """What was written once without an answer: it may be in the store already, by our own hand."""
         self._idle = asyncio.Event()
         self._idle.set()
         self.fenced = 0
@@ -52,20 +54,26 @@ class Settler:
         del self._ended[: len(batch)]
         self._writing = batch
         try:
-            plain = all(each.outcome == "succeeded" and each.attempt == 1 for each in batch)
+            plain = all(each.plain for each in batch)
             held = await self._db.write(lambda: self._runs.settle(worker, batch), single=plain)
         except BaseException:
             # Fencing makes it harmless to write what may have been written.
             self._ended[:0] = [(worker, each) for each in batch]
+            self._doubtful |= {(each.run, each.attempt) for each in batch}
             raise
         finally:
             self._writing = []
-        self.fenced += sum(each.run not in held and not each.completed for each in batch)
+        self.fenced += sum(each.run not in held and not self._may_be_ours(each) for each in batch)
+        self._doubtful -= {(each.run, each.attempt) for each in batch}
         if not self._ended:
             self._idle.set()
-        if any(each.delay is not None for each in batch):
+        if any(each.delay is not None or each.limited for each in batch):
             self._waiting()
         return len(batch)
+
+    def _may_be_ours(self, ended: Settled) -> bool:
+        """Tell whether this attempt may have been ended before by its task, or by a write whose answer was lost."""
+        return ended.completed or (ended.run, ended.attempt) in self._doubtful
 
     async def run(self) -> None:
         """Write for ever. While the store is away, what ended is kept."""

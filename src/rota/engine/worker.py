@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import secrets
 import socket
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rota import clock
@@ -18,12 +19,15 @@ from rota.engine import outcome
 from rota.engine.admit import Admitter
 from rota.engine.bell import Bell
 from rota.engine.claim import Claimer
+from rota.engine.complete import Holder, complete_on
 from rota.engine.execute import Executor
+from rota.engine.progress import Progress
 from rota.engine.renew import Renewer
 from rota.engine.settle import Settler
 from rota.engine.sweep import Sweeper
 from rota.errors import InvalidData, StoreUnavailable
 from rota.model import RunError
+from rota.settings import KEEP
 from rota.store.runs import Claimed, RunStore
 from rota.store.workers import NewWorker, Renewal, WorkerStore
 from rota.tasks import Registry, Task
@@ -34,6 +38,8 @@ _log = logging.getLogger("rota.worker")
 _POLL_SECONDS = 1.0
 """How long an idle worker sleeps at most: knocks may get lost."""
 _AGAIN_SECONDS = 1.0
+_HELD_SECONDS = 1.0
+"""How long a run is held that is not begun; it was taken ahead in the belief that a slot is free in an instant."""
 _STRAY_SECONDS = 5.0
 """How often to look for claims that nobody here knows of: a lost one may reach the store long after its connection."""
 
@@ -47,33 +53,40 @@ class WorkerSettings:
     lease: float = 30.0
     grace: float = 30.0
     most_stuck: int = 10
+    keep: int = KEEP
+    """How long ended runs are kept, in microseconds."""
 
 
 class Worker:
     """Works the queues until it is stopped."""
 
-    def __init__(self, database: Database, tasks: Registry, settings: WorkerSettings, complete: "CompleteOn") -> None:
+    def __init__(self, database: Database, tasks: Registry, settings: WorkerSettings) -> None:
         self._db = database
         self._tasks = tasks
         self._settings = settings
-        self._complete = complete
         self.runs = RunStore(database)
         self.workers = WorkerStore(database, self.runs)
         self.id = ""
-        self._held: deque[Claimed] = deque()
+        self._held: OrderedDict[Claimed, float] = OrderedDict()
+        """What was claimed and has not begun, in order, and since when it is held."""
         self._running: dict[tuple[int, int], asyncio.Task[None]] = {}
         self._quarantined: set[int] = set()
         self._bell = Bell()
         self._stopping = False
         self._forced = False
+        self.worn_out = False
+        """Whether it ended because too many tasks do not stop when told to."""
         self._looked_for_strays = clock.monotonic()
         self._spawned: set[asyncio.Task[None]] = set()
         self._claimer = Claimer(database, self.runs, lambda: self.id, settings.queues, settings.slots)
-        self._executor = Executor(tasks, self._context, settings.slots, settings.most_stuck)
+        self._executor = Executor(tasks, self._context, settings.most_stuck, lambda: Holder(self.id, database.address))
         self._renewer: Renewer | None = None
-        self.admitter = Admitter(database, self.runs, self.knock)
+        self._progress = Progress(database, self.runs, lambda: self.id, lambda: self._loop)
+        self.admitter = Admitter(database, self.runs, self._tell)
         self._settler = Settler(database, self.runs, lambda: self.id, self.admitter.bell.ring)
-        self.sweeper = Sweeper(database, self.workers, self.knock, settings.lease)
+        self.sweeper = Sweeper(
+            database, self.workers, self._tell, self.admitter.bell.ring, lease=settings.lease, keep=settings.keep
+        )
 
     @property
     def fenced(self) -> int:
@@ -81,16 +94,21 @@ class Worker:
         return self._settler.fenced
 
     @property
-    def stuck(self) -> int:
-        """How many tasks were told to stop and did not."""
-        return self._executor.stuck
+    def busy_threads(self) -> int:
+        """How many threads are in tasks; after the end, in tasks that do not stop when told to."""
+        return self._executor.busy_threads
 
-    def knock(self, _queue: str, _count: int) -> None:
+    def knock(self) -> None:
         """Hear that there are ready runs."""
         self._bell.ring()
 
+    async def _tell(self, _ready: dict[str, int]) -> None:
+        await self._db.notify("ready")
+
     def heard(self, topic: str | None) -> None:
         """Hear that something changed in the store."""
+        if topic is not None and topic.startswith("lock:"):  # of a user's lock: no run
+            return
         if topic != "waiting":
             self._bell.ring()
         if topic in (None, "waiting"):
@@ -130,17 +148,19 @@ class Worker:
             try:
                 if clock.monotonic() - self._looked_for_strays > _STRAY_SECONDS:
                     await self._hand_back_unknown()
+                await self._hand_back_overdue()
                 found = await self._claimer.run_once(free, len(self._held), quarantine=not self._quarantined)
             except StoreUnavailable as error:
                 _log.warning("the store is away: %s", error)
                 self._looked_for_strays = 0.0  # the answer to a claim may be lost: look as soon as it is back
                 await self._bell.wait(_AGAIN_SECONDS)
                 continue
-            self._held.extend(found)
+            self._held.update(dict.fromkeys(found, clock.monotonic()))
             self._start_held()
             if not found or len(self._running) >= self._settings.slots:
-                await self._bell.wait(_POLL_SECONDS)
+                await self._bell.wait(min(_POLL_SECONDS, self._until_overdue()))
             if self._executor.worn_out:
+                self.worn_out = True
                 _log.error("too many tasks do not stop when told to; the worker ends so that another takes its place")
                 return
 
@@ -153,9 +173,25 @@ class Worker:
             await self._db.write(lambda: self.runs.hand_back(self.id, sorted(unknown)))
         self._looked_for_strays = clock.monotonic()
 
+    async def _hand_back_overdue(self) -> None:
+        """Give back what was held ahead and is not begun: what runs is long, and others may have free slots."""
+        latest = clock.monotonic() - _HELD_SECONDS
+        late = [run for run, since in self._held.items() if since <= latest]
+        if late:
+            for run in late:
+                del self._held[run]
+            self._claimer.learn_long()
+            await self._db.write(lambda: self.runs.hand_back(self.id, [(run.id, run.attempt) for run in late]))
+            await self._db.notify("ready")
+
+    def _until_overdue(self) -> float:
+        """Return in how many seconds what is held goes back, if it is not begun."""
+        since = next(iter(self._held.values()), math.inf)
+        return max(0.0, since + _HELD_SECONDS - clock.monotonic())
+
     def _start_held(self) -> None:
         while self._held and not self._stopping and len(self._running) < self._settings.slots:
-            run = self._held.popleft()
+            run, _ = self._held.popitem(last=False)
             self._running[run.id, run.attempt] = self._loop.create_task(self._one(run))
             if run.lost > 1:
                 self._quarantined.add(run.id)
@@ -164,10 +200,10 @@ class Worker:
         began = clock.monotonic()
         try:
             ended = await self._executor.execute(run)
-            if ended.outcome in ("failed", "retry"):
+            if ended.outcome in ("failed", "retry") and not ended.completed:  # which may well have succeeded
                 said = "" if ended.error is None else f"{ended.error.kind}: {ended.error.message}".splitlines()[0]
                 _log.warning("run %s of %s: attempt %s: %s: %s", run.id, run.task, run.attempt, ended.outcome, said)
-            self._settler.add(ended)
+            self._settler.add(replace(ended, progress=self._progress.take(run)))
             self._claimer.learn(clock.monotonic() - began)
         finally:
             self._running.pop((run.id, run.attempt), None)
@@ -186,16 +222,14 @@ class Worker:
             previous_result=_previous(run, task),
             previous_error=RunError.read(run.previous_error),
             log=logging.LoggerAdapter(_log.getChild("run"), {"run": run.id, "task": run.task}),
-            note_progress=lambda share, note: self._note_progress(run, share, note),
-            settle_on=lambda result, connection: self._complete(self.id, run, task.dump_result(result), connection),
+            note_progress=lambda share, note: self._progress.note(run, share, note),
+            settle_on=lambda result, connection: complete_on(
+                connection,
+                self._db,
+                self.id,
+                replace(outcome.returned(run, task.dump_result(result)), progress=self._progress.unwritten(run)),
+            ),
         )
-
-    def _note_progress(self, run: Claimed, share: float, note: str) -> None:
-        async def write() -> None:
-            with contextlib.suppress(StoreUnavailable):
-                await self._db.write(lambda: self.runs.progress(self.id, run.id, run.attempt, share, note))
-
-        self._loop.call_soon_threadsafe(lambda: self._spawn(write()))
 
     async def _enter(self) -> None:
         """Say that this worker is there, under a name that nobody had before."""
@@ -227,7 +261,7 @@ class Worker:
         if ahead is None:
             self._executor.stop(run, why)
         else:
-            self._held.remove(ahead)
+            del self._held[ahead]
             self._settler.add(outcome.cancelled(ahead, why))
 
     async def _look_for_cancelled(self) -> None:
@@ -275,6 +309,7 @@ class Worker:
         for each in loops:
             each.cancel()
         await asyncio.gather(*loops, *self._spawned, return_exceptions=True)
+        await self._progress.close()
         await self._executor.close()
         await self._db.notify("ready")  # what was given back need not wait until somebody looks by himself
 
@@ -301,7 +336,3 @@ def _previous(run: Claimed, task: Task[..., Any]) -> Any:
     except InvalidData as error:
         _log.warning("run %s: the previous result cannot be read: %s", run.id, error)
         return None
-
-
-CompleteOn = Callable[[str, Claimed, str, Any], Coroutine[Any, Any, None]]
-"""Settles a run as succeeded on somebody's own connection."""

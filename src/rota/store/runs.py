@@ -9,7 +9,7 @@ from rota.db.database import Database, Operation, Rows
 from rota.model import Attempt, Outcome, Run, RunError, RunState
 from rota.times.moments import Instant, moment
 
-_INSERTED = ("task", "queue", "priority", "delay", "at", "args", "unique_key", "limits", "gate", "max_lost")
+_INSERTED = ("task", "queue", "priority", "delay", "at", "args", "unique_key", "limits", "max_lost")
 _SETTLED = ("id", "attempt", "state", "delay", "failed", "result", "error")
 _STATES: dict[Outcome, RunState] = {
     "succeeded": "succeeded",
@@ -20,6 +20,9 @@ _STATES: dict[Outcome, RunState] = {
 }
 _FORBIDDEN = RunError("Lost", "its worker was lost, and it must not run again").text()
 _TOO_OFTEN = RunError("Lost", "its worker was lost once too often").text()
+
+Word = tuple[float, str]
+"""What a run says of its progress: how far it is, from 0 to 1, and a note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,6 @@ class NewRun:
     def values(self) -> tuple[Any, ...]:
         """Return the values in the order of the columns."""
         limits = json.dumps(self.limits) if self.limits else None
-        gate = self.limits[0] if self.limits else None
         return (
             self.task,
             self.queue,
@@ -51,7 +53,6 @@ class NewRun:
             self.args,
             self.unique,
             limits,
-            gate,
             self.max_lost,
         )
 
@@ -86,8 +87,17 @@ class Settled:
     error: RunError | None = None
     delay: int | None = None
     """How long until the next attempt, where there is one."""
+    progress: Word | None = None
+    """The last that the attempt said of its progress, where that may not be written yet."""
     completed: bool = False
     """Whether the task completed the run by itself: then this holds only where that was rolled back."""
+    limited: bool = False
+    """Whether the run took room under limits, to be given back."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether one statement settles it: a success at the first try that leaves nothing else to write."""
+        return self.outcome == "succeeded" and self.attempt == 1 and not self.limited and self.progress is None
 
 
 class RunStore:
@@ -116,10 +126,12 @@ class RunStore:
         twins = yield self._db.query("runs.twin", unique_key=new.unique, period=new.unique_for)
         return Run.read(twins[0]) if twins else (yield from self.insert_one(new))
 
-    def claim(self, worker: str, queue: str, most: int, *, lost_least: int, lost_most: int) -> Operation[list[Claimed]]:
-        """Take the best ready runs of a queue for a worker."""
+    def claim(
+        self, worker: str, queue: str, most: int, *, ahead: int = 0, lost_least: int, lost_most: int
+    ) -> Operation[list[Claimed]]:
+        """Take the best ready runs of a queue for a worker; of those ahead of its slots none that is limited."""
         rows = yield self._db.query(
-            "runs.claim", worker=worker, queue=queue, most=most, lost_least=lost_least, lost_most=lost_most
+            "runs.claim", worker=worker, queue=queue, most=most, ahead=ahead, lost_least=lost_least, lost_most=lost_most
         )
         return [
             Claimed(
@@ -132,7 +144,7 @@ class RunStore:
                 priority=row["priority"],
                 queue=row["queue"],
                 started_at=row["started_at"],
-                limited=row["limits"] is not None,
+                limited=row["gate"] is not None,
                 lost=row["lost"],
                 previous_result=row["result"],
                 previous_error=row["error"],
@@ -142,8 +154,14 @@ class RunStore:
 
     def settle(self, worker: str, ended: Sequence[Settled]) -> Operation[set[int]]:
         """End attempts. Returns the runs that were still this worker's; for the others nothing changed."""
+        for each in ended:
+            if each.progress is not None:
+                yield from self.progress(worker, each.run, each.attempt, *each.progress)
         held = yield self._db.many("runs.settle", _SETTLED, [_values(each) for each in ended], worker=worker)
         started = {row["id"]: row["started_at"] for row in held}
+        freed = [(e.run,) for e in ended if e.limited and e.run in started]
+        if freed:
+            yield self._db.many("taken.end", ("holder",), freed)
         kept = [e for e in ended if e.run in started and (e.outcome != "succeeded" or e.attempt > 1)]
         if kept:
             yield self._attempts(worker, ((e.run, e.attempt, started[e.run], e.outcome, _text(e.error)) for e in kept))
@@ -159,18 +177,17 @@ class RunStore:
         return {(row["id"], row["attempt"]) for row in rows}
 
     def admit(self, most: int) -> Operation[dict[str, int]]:
-        """Make waiting runs ready whose time has come; returns how many of each queue."""
+        """Make waiting runs ready whose time has come, where there are no limits; returns how many of each queue."""
         rows = yield self._db.query("runs.admit", most=most)
         found: dict[str, int] = {}
         for row in rows:
             found[row["queue"]] = found.get(row["queue"], 0) + 1
         return found
 
-    def next_due(self) -> Operation[int | None]:
-        """Return how long it is until a waiting run is due."""
-        rows = yield self._db.query("runs.next_due")
-        found: int | None = rows[0][0]
-        return found
+    def next_due(self) -> Operation[tuple[int | None, bool]]:
+        """Return how long it is until a waiting run is due, and whether there are limits."""
+        (row,) = yield self._db.query("runs.next_due")
+        return row["wait"], bool(row["limited"])
 
     def get(self, run: int, *, created: bool = False) -> Operation[Run[Any] | None]:
         """Return one run."""
@@ -185,6 +202,8 @@ class RunStore:
     def cancel(self, run: int, note: str) -> Operation[RunState | None]:
         """Cancel a run; returns its state then (running: its worker will hear of it), None if it was not under way."""
         rows = yield self._db.query("runs.cancel", id=run, note=note)
+        if rows and rows[0]["state"] == "cancelled" and rows[0]["gate"] is not None:
+            yield self._db.many("taken.drop", ("holder",), [(run,)])
         return rows[0]["state"] if rows else None
 
     def retry(self, run: int) -> Operation[str | None]:
@@ -217,6 +236,9 @@ class RunStore:
         )
         if rows:
             yield self._attempts(worker, ((r["id"], r["attempt"], r["started_at"], "lost", None) for r in rows))
+        ended = [(row["id"],) for row in rows if row["state"] != "ready" and row["gate"] is not None]
+        if ended:
+            yield self._db.many("taken.end", ("holder",), ended)
         return rows
 
     def _attempts(self, worker: str, rows: Iterable[tuple[int, int, Instant, str, str | None]]) -> Any:

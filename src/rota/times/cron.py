@@ -30,6 +30,8 @@ MACROS = {
 """The names that stand for an expression."""
 
 LONGEST = 1_000
+_SPACE = " \t\r\n"
+"""What may stand around an expression; other white space only looks like it."""
 _MOST_KNOWN = 4_096
 
 NAMES = {
@@ -120,7 +122,7 @@ def parsed(expr: str) -> Fields:
     """Read an expression, or say which field is wrong, its value, and what is allowed."""
     if len(expr) > LONGEST:
         raise InvalidRule("expression", expr, f"use at most {LONGEST:,} characters", "is too long")
-    parts = [part for part in expr.strip().replace("\t", " ").split(" ") if part]
+    parts = [part for part in expr.strip(_SPACE).replace("\t", " ").split(" ") if part]
     if parts and parts[0].startswith("@"):
         name = " ".join(parts).lower()
         if name not in MACROS:

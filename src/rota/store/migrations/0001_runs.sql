@@ -1,4 +1,4 @@
--- Runs, attempts, workers, limits, locks.
+-- Runs, attempts, workers.
 
 -- name: 0001_runs @sqlite
 CREATE TABLE rota_runs (

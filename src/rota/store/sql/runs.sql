@@ -1,27 +1,31 @@
 -- The life of a run. What may come from somebody who lost his lease is fenced by (run, attempt, worker).
 
 -- name: runs.insert @sqlite
-INSERT INTO rota_runs (task, queue, state, priority, due, args, unique_key, limits, gate, max_lost, created_at)
-VALUES (:task, :queue, CASE WHEN coalesce(:at, :now) + :delay > :now OR :gate IS NOT NULL THEN 'waiting' ELSE 'ready' END,
-        :priority, coalesce(:at, :now) + :delay, :args, :unique_key, :limits, :gate, :max_lost, :now)
+INSERT INTO rota_runs (task, queue, state, priority, due, args, unique_key, limits, max_lost, created_at)
+VALUES (:task, :queue, CASE WHEN coalesce(:at, :now) + :delay > :now OR EXISTS (
+    SELECT 1 FROM rota_limits WHERE :limits IS NOT NULL OR key IN ('task:*', 'queue:*', 'task:' || :task, 'queue:' || :queue))
+  THEN 'waiting' ELSE 'ready' END,
+  :priority, coalesce(:at, :now) + :delay, :args, :unique_key, :limits, :max_lost, :now)
 
 -- name: runs.insert @postgres
-INSERT INTO rota_runs (task, queue, state, priority, due, args, unique_key, limits, gate, max_lost, created_at)
-SELECT task, queue, CASE WHEN coalesce(at, :now) + delay > :now OR gate IS NOT NULL THEN 'waiting' ELSE 'ready' END,
-       priority, coalesce(at, :now) + delay, args, unique_key, limits, gate, max_lost, :now
+INSERT INTO rota_runs (task, queue, state, priority, due, args, unique_key, limits, max_lost, created_at)
+SELECT task, queue, CASE WHEN coalesce(at, :now) + delay > :now OR EXISTS (
+    SELECT 1 FROM rota_limits WHERE new.limits IS NOT NULL OR key IN ('task:*', 'queue:*', 'task:' || new.task, 'queue:' || new.queue))
+  THEN 'waiting' ELSE 'ready' END,
+  priority, coalesce(at, :now) + delay, args, unique_key, limits, max_lost, :now
 FROM unnest(:task::text[], :queue::text[], :priority::smallint[], :delay::bigint[], :at::bigint[], :args::text[],
-            :unique_key::text[], :limits::text[], :gate::text[], :max_lost::integer[])
-  WITH ORDINALITY AS new (task, queue, priority, delay, at, args, unique_key, limits, gate, max_lost, number)
+            :unique_key::text[], :limits::text[], :max_lost::integer[])
+  WITH ORDINALITY AS new (task, queue, priority, delay, at, args, unique_key, limits, max_lost, number)
 ORDER BY number
 RETURNING id
 
 -- name: runs.insert_one
-INSERT INTO rota_runs (task, queue, state, priority, due, args, unique_key, limits, gate, max_lost, created_at)
+INSERT INTO rota_runs (task, queue, state, priority, due, args, unique_key, limits, max_lost, created_at)
 VALUES (:task, :queue,
-        CASE WHEN coalesce(CAST(:at AS BIGINT), :now) + CAST(:delay AS BIGINT) > :now OR CAST(:gate AS TEXT) IS NOT NULL
-             THEN 'waiting' ELSE 'ready' END,
-        :priority, coalesce(CAST(:at AS BIGINT), :now) + CAST(:delay AS BIGINT), :args, :unique_key, :limits,
-        CAST(:gate AS TEXT), :max_lost, :now)
+  CASE WHEN coalesce(CAST(:at AS BIGINT), :now) + CAST(:delay AS BIGINT) > :now OR EXISTS (
+    SELECT 1 FROM rota_limits WHERE CAST(:limits AS TEXT) IS NOT NULL OR key IN ('task:*', 'queue:*', 'task:' || CAST(:task AS TEXT), 'queue:' || CAST(:queue AS TEXT)))
+  THEN 'waiting' ELSE 'ready' END,
+  :priority, coalesce(CAST(:at AS BIGINT), :now) + CAST(:delay AS BIGINT), :args, :unique_key, :limits, :max_lost, :now)
 RETURNING *
 
 -- name: runs.last_id @sqlite
@@ -37,19 +41,24 @@ WHERE unique_key = :unique_key
 ORDER BY id DESC LIMIT 1
 
 -- name: runs.claim @sqlite
-UPDATE rota_runs SET state = 'running', attempt = attempt + 1, worker = :worker, started_at = :now
+UPDATE rota_runs SET state = 'running', attempt = attempt + 1, worker = :worker, started_at = :now, progress = NULL
 WHERE id IN (
-  SELECT id FROM rota_runs WHERE state = 'ready' AND queue = :queue AND lost BETWEEN :lost_least AND :lost_most
-  ORDER BY priority DESC, due, id LIMIT :most)
-RETURNING id, task, args, attempt, failures, due, priority, queue, started_at, limits, lost, result, error
+  SELECT id FROM (
+    SELECT id, gate, row_number() OVER (ORDER BY priority DESC, due, id) AS number FROM rota_runs
+    WHERE state = 'ready' AND queue = :queue AND lost BETWEEN :lost_least AND :lost_most
+    ORDER BY priority DESC, due, id LIMIT :most + :ahead)
+  WHERE number <= :most OR gate IS NULL)
+RETURNING id, task, args, attempt, failures, due, priority, queue, started_at, gate, lost, result, error
 
 -- name: runs.claim @postgres
 WITH picked AS MATERIALIZED (
-  SELECT id FROM rota_runs WHERE state = 'ready' AND queue = :queue AND lost BETWEEN :lost_least AND :lost_most
-  ORDER BY priority DESC, due, id LIMIT :most FOR UPDATE SKIP LOCKED)
-UPDATE rota_runs SET state = 'running', attempt = attempt + 1, worker = :worker, started_at = :now
-FROM picked WHERE rota_runs.id = picked.id
-RETURNING rota_runs.id, task, args, attempt, failures, due, priority, queue, started_at, limits, lost, result, error
+  SELECT id, gate, priority, due FROM rota_runs
+  WHERE state = 'ready' AND queue = :queue AND lost BETWEEN :lost_least AND :lost_most
+  ORDER BY priority DESC, due, id LIMIT :most::bigint + :ahead::bigint FOR UPDATE SKIP LOCKED),
+numbered AS (SELECT id, gate, row_number() OVER (ORDER BY priority DESC, due, id) AS number FROM picked)
+UPDATE rota_runs SET state = 'running', attempt = attempt + 1, worker = :worker, started_at = :now, progress = NULL
+FROM numbered WHERE rota_runs.id = numbered.id AND (numbered.number <= :most::bigint OR numbered.gate IS NULL)
+RETURNING rota_runs.id, task, args, attempt, failures, due, priority, queue, started_at, rota_runs.gate, lost, result, error
 
 -- name: runs.settle @sqlite
 UPDATE rota_runs SET
@@ -58,7 +67,7 @@ UPDATE rota_runs SET
   finished_at = CASE WHEN :delay IS NULL OR cancel IS NOT NULL THEN :now END,
   failures = failures + :failed, result = coalesce(:result, result), error = :error, gate = NULL
 WHERE id = :id AND attempt = :attempt AND worker = :worker AND state = 'running'
-RETURNING id, state, started_at, limits
+RETURNING id, state, started_at
 
 -- name: runs.settle @postgres
 UPDATE rota_runs SET
@@ -71,7 +80,7 @@ FROM unnest(:id::bigint[], :attempt::integer[], :state::text[], :delay::bigint[]
 -- Not by the index of workers: for each run it would go through all that the worker holds.
 WHERE rota_runs.id = ended.id AND rota_runs.attempt = ended.attempt AND rota_runs.worker || '' = :worker
   AND rota_runs.state = 'running'
-RETURNING rota_runs.id, rota_runs.state, started_at, limits
+RETURNING rota_runs.id, rota_runs.state, started_at
 
 -- name: attempts.insert @sqlite
 INSERT INTO rota_attempts (run, number, worker, started_at, finished_at, outcome, error)
@@ -101,17 +110,20 @@ SELECT id, attempt FROM rota_runs WHERE worker = :worker AND state = 'running'
 -- name: runs.admit @sqlite
 UPDATE rota_runs SET state = 'ready'
 WHERE id IN (SELECT id FROM rota_runs WHERE state = 'waiting' AND gate IS NULL AND due <= :now ORDER BY due LIMIT :most)
+  AND NOT EXISTS (SELECT 1 FROM rota_limits)
 RETURNING id, queue
 
 -- name: runs.admit @postgres
 WITH picked AS MATERIALIZED (
-  SELECT id FROM rota_runs WHERE state = 'waiting' AND gate IS NULL AND due <= :now
+  SELECT id FROM rota_runs
+  WHERE state = 'waiting' AND gate IS NULL AND due <= :now AND NOT EXISTS (SELECT 1 FROM rota_limits)
   ORDER BY due LIMIT :most FOR UPDATE SKIP LOCKED)
 UPDATE rota_runs SET state = 'ready' FROM picked WHERE rota_runs.id = picked.id
 RETURNING rota_runs.id, queue
 
 -- name: runs.next_due
-SELECT min(due) - CAST(:now AS BIGINT) FROM rota_runs WHERE state = 'waiting' AND gate IS NULL
+SELECT (SELECT min(due) FROM rota_runs WHERE state = 'waiting' AND gate IS NULL) - CAST(:now AS BIGINT) AS wait,
+  EXISTS (SELECT 1 FROM rota_limits) AS limited
 
 -- name: runs.get
 SELECT * FROM rota_runs WHERE id = :id
@@ -125,10 +137,13 @@ UPDATE rota_runs SET
   state = CASE WHEN state = 'running' THEN state ELSE 'cancelled' END,
   finished_at = CASE WHEN state = 'running' THEN NULL ELSE CAST(:now AS BIGINT) END
 WHERE id = :id AND state IN ('waiting', 'ready', 'running') AND cancel IS NULL
-RETURNING id, state, limits
+RETURNING id, state, gate
 
 -- name: runs.retry
-UPDATE rota_runs SET state = 'ready', due = CAST(:now AS BIGINT), finished_at = NULL, cancel = NULL, failures = 0, lost = 0
+UPDATE rota_runs SET
+  state = CASE WHEN EXISTS (
+    SELECT 1 FROM rota_limits WHERE rota_runs.limits IS NOT NULL OR key IN ('task:*', 'queue:*', 'task:' || rota_runs.task, 'queue:' || rota_runs.queue)) THEN 'waiting' ELSE 'ready' END,
+  due = CAST(:now AS BIGINT), finished_at = NULL, cancel = NULL, failures = 0, lost = 0, gate = NULL
 WHERE id = :id AND state IN ('failed', 'cancelled', 'succeeded')
   AND NOT EXISTS (SELECT 1 FROM rota_runs AS twin WHERE twin.unique_key = rota_runs.unique_key
                   AND twin.state IN ('waiting', 'ready', 'running'))
@@ -151,7 +166,7 @@ UPDATE rota_runs SET
                WHEN lost >= max_lost AND CAST(:counts AS INTEGER) = 1 THEN CAST(:too_often AS TEXT) ELSE error END,
   lost = lost + CAST(:counts AS INTEGER)
 WHERE worker = :worker AND state = 'running'
-RETURNING id, attempt, started_at, state, queue, limits
+RETURNING id, attempt, started_at, state, queue, gate
 
 -- name: runs.orphans
 SELECT DISTINCT worker FROM rota_runs

@@ -1,0 +1,113 @@
+"""`app.limits`: caps on runs at once and on their pace, held across all processes."""
+
+import asyncio
+import builtins
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from rota import clock, context, limit
+from rota.db.database import Database
+from rota.errors import StoreUnavailable, TimedOut, UnknownLimit
+from rota.limit import Limit
+from rota.store.limits import Asked, LimitState, LimitStore
+from rota.times.durations import duration
+from rota.times.policies import Length
+
+_log = logging.getLogger("rota.limits")
+_LEASE_SECONDS = 30.0
+"""How long a hold whose process died keeps its room."""
+
+
+class Limits:
+    """The limits of a store."""
+
+    def __init__(self, database: Database, knock: Callable[[str], None]) -> None:
+        self._db = database
+        self._store = LimitStore(database)
+        self._knock = knock
+
+    async def put(self, key: str, limited: Limit) -> None:
+        """Put a limit in force at once, everywhere: for a key, or for each key of a group such as `host:*`.
+
+        `task:NAME` and `queue:NAME` limit all runs of a task or a queue; other keys limit the runs that name them. A
+        key's own limit goes before its group's. What is under way already is counted, not stopped.
+        """
+        name = limit.pattern(key, limited)
+        await self._db.write(lambda: self._store.put(name, limited))
+        self._knock("waiting")
+
+    async def list(self) -> "builtins.list[LimitState]":
+        """Return the limits by key, with how much of each is busy and how many due runs wait for it."""
+        return await self._db.read(self._store.list)
+
+    async def remove(self, key: str) -> None:
+        """Take a limit out of force; raises `UnknownLimit` where there is none."""
+        if not await self._db.write(lambda: self._store.remove(key)):
+            raise UnknownLimit(key)
+        self._knock("waiting")
+
+    async def waits_for(self, run: int) -> str | None:
+        """Return what a due run waits for: a key, a group, or a worker of its queue; None if nothing."""
+        gate = await self._db.read(lambda: self._store.gate_of(run))
+        return f"a worker of queue {gate[1:]}" if gate and gate.startswith("!") else gate or None
+
+    @asynccontextmanager
+    async def hold(self, key: str, *, wait: Length | None = None) -> AsyncIterator[None]:
+        """Have room under a key while this is entered: for one more request to a place, from inside a task or not.
+
+        Waits until there is room, before runs that have not begun; `TimedOut` after `wait`. In a run that has room
+        under this key itself, only the pause is waited for, counted from when it asks.
+        """
+        limit.key(key)
+        asked = await self._ask(key, None if wait is None else duration(wait, "wait") / 1_000_000)
+        renewing = None if asked.owned else asyncio.get_running_loop().create_task(self._renew(key, asked.hold))
+        try:
+            yield
+        finally:
+            if renewing is not None:
+                renewing.cancel()
+            await self._give_back(key, asked.hold, began=True)
+
+    async def _ask(self, key: str, wait: float | None) -> Asked:
+        until = None if wait is None else clock.monotonic() + wait
+        current = context.current_or_none()
+        run = None if current is None else current.id
+        asked: Asked | None = None
+        try:
+            while True:
+                asked = await self._ask_once(key, asked, run)
+                if asked.granted:
+                    return asked
+                if until is not None and clock.monotonic() >= until:
+                    raise TimedOut(f"there was no room under {key} for {wait:g} s")
+                await asyncio.sleep(asked.wait / 1_000_000)
+        except BaseException:
+            if asked is not None:
+                await asyncio.shield(self._give_back(key, asked.hold, began=False))
+            raise
+
+    async def _ask_once(self, key: str, before: Asked | None, run: int | None) -> Asked:
+        hold = None if before is None else before.hold
+        return await self._db.write(lambda: self._store.ask(key, hold, run, _micros(_LEASE_SECONDS)))
+
+    async def _renew(self, key: str, hold: int) -> None:
+        held = True
+        while held:
+            await asyncio.sleep(_LEASE_SECONDS / 3)
+            try:
+                held = await self._db.write(lambda: self._store.renew(key, hold, _micros(_LEASE_SECONDS)), first=True)
+            except StoreUnavailable as error:
+                _log.warning("the room under %s was not renewed: %s", key, error)
+        _log.warning("the room under %s was lost: it was not renewed for %g s", key, _LEASE_SECONDS)
+
+    async def _give_back(self, key: str, hold: int, *, began: bool) -> None:
+        try:
+            await self._db.write(lambda: self._store.release(key, hold, began=began))
+        except StoreUnavailable as error:  # the sweep gives it back when its time is over
+            _log.warning("the room under %s could not be given back: %s", key, error)
+        self._knock("waiting")
+
+
+def _micros(seconds: float) -> int:
+    return int(seconds * 1_000_000)
