@@ -109,7 +109,7 @@ class Findings:
     doubled: set[int] = field(default_factory=set)
     """Ended more than once."""
     twins: set[str] = field(default_factory=set)
-    """Unique keys that two accepted runs have."""
+    """Unique keys that two runs have, although each was made for an hour."""
     unfounded: set[int] = field(default_factory=set)
     """Succeeded without an effect, or failed although nothing was wrong."""
     repeated: set[int] = field(default_factory=set)
@@ -125,12 +125,12 @@ class Findings:
 
 async def audit(store: str, books: Books) -> Findings:
     """Compare the books."""
-    accepted = {int(run): key for run, key in read(books.accepted)}
+    accepted = {int(run) for run, _ in read(books.accepted)}
     runs = {row[0]: row for row in await rows(store, "SELECT id, task, state, attempt, error FROM rota_runs")}
     ended = {run for run, row in runs.items() if row[2] in ("succeeded", "failed", "cancelled")}
     endings = Counter(row[0] for row in await rows(store, "SELECT run FROM journey_endings"))
     own = Counter(row[0] for row in await rows(store, "SELECT run FROM journey_effects"))
-    keys = Counter(key for key in accepted.values() if key != "-")
+    keys = await rows(store, "SELECT unique_key FROM rota_runs WHERE unique_key IS NOT NULL")
     begun, done = Counter[int](), set[int]()
     for run, _, what in read(books.effects):
         if what == "begin":
@@ -140,9 +140,9 @@ async def audit(store: str, books: Books) -> Findings:
     return Findings(
         accepted=len(accepted),
         ended=len(ended),
-        lost=set(accepted) - ended,
+        lost=accepted - ended,
         doubled={run for run, times in endings.items() if times > 1} | (ended - set(endings)),
-        twins={key for key, times in keys.items() if times > 1},
+        twins={key for key, times in Counter(row[0] for row in keys).items() if times > 1},
         unfounded={run for run, row in runs.items() if not _founded(row, done, own)},
         repeated={run for run, row in runs.items() if not _at_most_once(row, begun, own)},
         mistakes=books.mistakes(),

@@ -23,6 +23,7 @@ class Proxy:
         self._open = asyncio.Event()
         self._open.set()
         self._pairs: set[_Pair] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self._listener: asyncio.Server | None = None
         self.delay = 0.0
         """Seconds before each chunk goes to the server: what a slow database feels like."""
@@ -32,6 +33,8 @@ class Proxy:
         """How likely a connection is cut under a question that still reaches the server, a moment later."""
         self.late_once: bytes | None = None
         """So it goes with the next question that has these words in it."""
+        self.lose_once: bytes | None = None
+        """The answer to the next question with these words is thrown away, and its connection cut."""
         self.harmed = 0
         """How many connections were cut so."""
 
@@ -45,6 +48,8 @@ class Proxy:
         self._open.set()
         for pair in tuple(self._pairs):
             pair.close()
+        if self._serving:
+            await asyncio.wait(self._serving)
 
     @property
     def url(self) -> str:
@@ -68,6 +73,10 @@ class Proxy:
             pair.forgotten = True
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving = asyncio.current_task()
+        assert serving is not None
+        self._serving.add(serving)
+        serving.add_done_callback(self._serving.discard)
         await self._open.wait()
         try:
             back, forth = await asyncio.open_connection(self._url.hostname, self._url.port)
@@ -96,6 +105,9 @@ class Proxy:
                 pair.deaf = True
                 pair.client.close()
                 await asyncio.sleep(_LATE_SECONDS)
+            if self.lose_once is not None and self.lose_once in data:
+                self.lose_once = None
+                pair.cut = True
             writer.write(data)
             await writer.drain()
         if not pair.forgotten:
@@ -106,7 +118,7 @@ class Proxy:
             await self._open.wait()
             if pair.deaf or pair.forgotten:
                 continue
-            if self._chance.random() < self.lose_answers:
+            if pair.cut or self._chance.random() < self.lose_answers:
                 self.harmed += 1
                 break
             writer.write(data)
@@ -122,6 +134,7 @@ class _Pair:
         self.client = client
         self.server = server
         self.deaf = False
+        self.cut = False
         self.forgotten = False
         self._statements: dict[bytes, bytes] = {}
 

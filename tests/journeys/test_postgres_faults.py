@@ -15,6 +15,7 @@ from tests.journeys.steps import accepted, ended, quiet
 
 from rota import clock
 from rota.app import Rota
+from rota.errors import StoreUnavailable
 
 
 @pytest.fixture
@@ -89,18 +90,34 @@ async def test_connections_that_died_in_silence_are_made_anew(crew: Crew, client
     assert not worker.gone
 
 
+async def test_a_commit_whose_answer_was_lost_is_not_done_again(crew: Crew, client: Rota, proxy: Proxy) -> None:
+    crew.worker()
+    call = work.nap.call(0)
+    async with Rota(proxy.url) as app:
+        proxy.lose_once = b"COMMIT"
+        with pytest.raises(StoreUnavailable):
+            await app.enqueue(call, unique="key", unique_for="1h")
+        assert proxy.harmed == 1
+        ((run,),) = await rows(crew.store, "SELECT id FROM rota_runs")
+        await ended(client, run)
+        again = await app.enqueue(call, unique="key", unique_for="1h")
+    assert (again.id, again.created) == (run, False)
+
+
 async def test_answers_that_were_lost_double_nothing(crew: Crew, client: Rota, proxy: Proxy, seed: int) -> None:
     """Of commits too: who asked does not know, asks again, and it has happened once."""
     workers = [crew.worker(lease=LEASE, store=proxy.url) for _ in range(2)]
     await crew.working(*workers)
     proxy.lose_answers, proxy.late = 0.03, 0.01
-    clients = [crew.client(seed + number, store=proxy.url) for number in range(2)]
-    await eventually(lambda: proxy.harmed >= 20, 60)
-    for each in clients:
-        each.signal(signal.SIGTERM)
-    proxy.lose_answers = proxy.late = 0.0
-    for each in clients:
-        assert await each.exit_code() == 0, each.log.read_text()
+    async with Proxy(crew.store, seed + 1) as worse:
+        worse.lose_answers = 0.15
+        clients = [crew.client(seed + number, store=worse.url) for number in range(2)]
+        await eventually(lambda: proxy.harmed >= 15 and worse.harmed >= 15, 60)
+        for each in clients:
+            each.signal(signal.SIGTERM)
+        proxy.lose_answers = proxy.late = worse.lose_answers = 0.0
+        for each in clients:
+            assert await each.exit_code() == 0, each.log.read_text()
     await quiet(crew)
     assert (await audit(crew.store, crew.books)).wrong == {}
     assert not any(each.gone for each in workers)
