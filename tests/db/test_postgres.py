@@ -129,6 +129,16 @@ async def test_a_lost_connection_is_an_error_to_who_used_it_and_heals(db: Postgr
     assert await count(db) == 1
 
 
+async def test_a_connection_that_the_server_is_hanging_up_is_a_store_that_is_away(db: PostgresDatabase) -> None:
+    def half_closed() -> Operation[None]:
+        yield from sql("SELECT 1", "postgres")
+        raise asyncpg.InternalClientError("cannot switch to state 15; another operation (2) is in progress")
+
+    for single in (False, True):
+        with pytest.raises(StoreUnavailable, match=r"^PostgreSQL does not answer"):
+            await db.write(half_closed, single=single)
+
+
 async def hung_up_on(db: PostgresDatabase, outside: Any) -> None:
     """End every connection of Rota's while it is idle."""
     await outside.execute(

@@ -341,3 +341,17 @@ async def test_a_file_that_nobody_else_may_open_is_away(tmp_path: Path, monkeypa
         await db.open()
     await db.close()
     other.close()
+
+
+async def test_a_reader_that_cannot_open_the_file_says_that_the_store_is_away(tmp_path: Path) -> None:
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    db = made(folder / "notes.db")
+    await db.open()
+    await ask(db, "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)")
+    away = folder.rename(tmp_path / "away")
+    with pytest.raises(StoreUnavailable, match="unable to open"):
+        await notes(db)
+    away.rename(folder)
+    assert await notes(db) == []
+    await db.close()

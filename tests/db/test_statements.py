@@ -80,5 +80,5 @@ LOCKS = {"runs.lock_key", "limits.alone", "limits.try_alone"}
 @each_dialect
 def test_the_engines_own_blocks_are_the_same_on_each_database(dialect: Dialect) -> None:
     names = set(Statements(["rota.store.sql"], dialect, None).names())
-    assert names >= {"runs.insert", "runs.claim", "runs.settle", "runs.admit", "runs.lost", "workers.expired"}
+    assert names >= {"runs.insert", "runs.claim", "runs.settle", "runs.admit", "runs.lost", "workers.leases"}
     assert names ^ set(Statements(["rota.store.sql"], "sqlite", None).names()) <= LOCKS | {"runs.last_id"}

@@ -274,7 +274,7 @@ class Admissions(RuleBasedStateMachine):
         self.clock.advance(100)
         self.do(self.db.write(lambda: self.admission.admit(1_000)))
         for table in ("rota_lines", "rota_holds", "rota_taken"):
-            assert not self.do(ask(self.db, f"SELECT * FROM {table}"))  # noqa: S608 (our own names)
+            assert not self.do(ask(self.db, f"SELECT * FROM {table}"))
 
 
 class AdmissionsOnPostgres(Admissions):

@@ -264,6 +264,39 @@ async def test_late_results_are_refused_and_counted(db: Database, runs: RunStore
     assert settler.fenced == 3
 
 
+async def test_results_are_written_under_the_name_that_the_worker_had(db: Database, runs: RunStore) -> None:
+    """It came back under another one after an outage, and nobody had taken its runs meanwhile."""
+    await db.write(lambda: runs.insert([new()] * 2))
+    names = ["before"]
+    settler = Settler(db, runs, lambda: names[-1], lambda: None)
+    before = await claim(db, "before", 1)
+    settler.add(ended(before[0], "succeeded", result="1"))
+    names.append("after")
+    after = await claim(db, "after", 1)
+    settler.add(ended(after[0], "succeeded", result="2"))
+    assert [await settler.run_once() for _ in range(3)] == [1, 1, 0]
+    assert [(await get(db, run.id)).result for run in (*before, *after)] == ["1", "2"]
+    assert settler.fenced == 0
+
+
+async def test_a_result_that_is_refused_does_not_hold_up_a_later_one_of_the_same_run(
+    db: Database, runs: RunStore
+) -> None:
+    run = await put(db)
+    names = ["before"]
+    settler = Settler(db, runs, lambda: names[-1], lambda: None)
+    await claim_one(db, "another")
+    await db.write(lambda: runs.lose("another"))
+    settler.add(ended(await claim_one(db, "before"), "failed"))
+    await db.write(lambda: runs.lose("before"))
+    names.append("after")
+    settler.add(ended(await claim_one(db, "after"), "succeeded", result="3"))
+    while await settler.run_once():
+        pass
+    assert (await get(db, run.id)).state == "succeeded"
+    assert [each.outcome for each in await db.read(lambda: runs.attempts(run.id))] == ["lost", "lost", "succeeded"]
+
+
 async def test_what_a_task_completed_by_itself_is_not_counted_as_late(db: Database, runs: RunStore) -> None:
     await put(db)
     held = await claim_one(db)
@@ -359,7 +392,7 @@ async def test_renewing_goes_on_after_whatever_the_store_says(
 
 
 async def test_sweeping_takes_back_what_the_dead_held_and_knocks(
-    db: Database, workers: WorkerStore, runs: RunStore, clock: Clock
+    db: Database, workers: WorkerStore, runs: RunStore, clock: Clock, hands: list[float]
 ) -> None:
     knocks = Knocks()
     sweeper = Sweeper(db, workers, knocks, Bell().ring)
@@ -368,6 +401,7 @@ async def test_sweeping_takes_back_what_the_dead_held_and_knocks(
     await claim(db)
     assert await sweeper.run_once() == 0
     clock.advance(31)
+    hands[0] += 31
     assert await sweeper.run_once() == 3
     assert knocks == [("default", 3)]
     assert await sweeper.run_once() == 0
@@ -438,3 +472,41 @@ async def test_a_long_history_is_removed_at_once_and_leases_are_looked_after_in_
     await asyncio.wait([loop])
     assert rounds == ["leases", "history"] * 3
     assert await left(db) == 0
+
+
+@pytest.mark.parametrize("unseen", [False, True])
+@pytest.mark.parametrize("step", [3_600, -3_600])
+async def test_a_clock_that_is_set_ends_no_lease_and_makes_none_last(
+    db: Database, workers: WorkerStore, runs: RunStore, clock: Clock, hands: list[float], step: int, unseen: bool
+) -> None:
+    sweeper = Sweeper(db, workers, Knocks(), Bell().ring, lease=LEASE)
+    await db.write(lambda: runs.insert([new()] * 2))
+    for name in ("living", "dead"):
+        await db.write(lambda name=name: workers.enter(worker(name), round(LEASE * SECOND)))
+        await claim(db, name, 1)
+    assert await sweeper.run_once() == 0
+    if unseen:  # renewed after the last look and before the clock was set
+        clock.advance(1)
+        hands[0] += 1
+        for name in ("living", "dead"):
+            await db.write(lambda name=name: workers.renew(name, round(LEASE * SECOND)))
+    clock.advance(step)
+    assert await sweeper.run_once() == 0
+    clock.advance(20)
+    hands[0] += 20
+    assert await sweeper.run_once() == 0
+    await db.write(lambda: workers.renew("living", round(LEASE * SECOND)))
+    clock.advance(11)
+    hands[0] += 11
+    assert await sweeper.run_once() == 1
+    assert [row[0] for row in await ask(db, "SELECT id FROM rota_workers")] == ["living"]
+
+
+async def test_a_lease_that_is_renewed_while_it_is_judged_has_not_ended(
+    db: Database, workers: WorkerStore, runs: RunStore
+) -> None:
+    await put(db)
+    await db.write(lambda: workers.enter(worker("w"), round(LEASE * SECOND)))
+    await claim(db)
+    assert await db.write(lambda: workers.sweep(lambda leases: [(name, lease - 1) for name, lease, _ in leases])) == {}
+    assert await db.write(lambda: workers.sweep(lambda leases: [each[:2] for each in leases])) == {"default": 1}

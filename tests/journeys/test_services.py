@@ -1,21 +1,12 @@
 """The private servers that `scripts/services` gives to tests."""
 
 import socket
-from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
 from tests.servers import Servers, psql
 
-# Servers that a test breaks are nobody else's; the tests that share them run in one process.
 breaks_servers = pytest.mark.xdist_group("servers to break")
-
-
-@pytest.fixture(scope="module")
-def servers_to_break() -> Iterator[Servers]:
-    servers = Servers.new()
-    yield servers
-    servers.stop()
 
 
 def test_postgres_answers_a_query(postgres_url: str) -> None:

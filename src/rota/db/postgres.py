@@ -56,9 +56,9 @@ class PostgresDatabase(Database):
     async def open(self) -> None:
         """Connect."""
         async with _translated():
-            self._pool = await asyncpg.create_pool(
+            pool = await asyncpg.create_pool(
                 self._url,
-                min_size=1,
+                min_size=0,  # else asyncpg logs a traceback each time that it cannot keep one open
                 max_size=self._connections,
                 timeout=_CONNECT_SECONDS,
                 command_timeout=_COMMAND_SECONDS,
@@ -66,6 +66,8 @@ class PostgresDatabase(Database):
                 max_cacheable_statement_size=0,
                 server_settings={"application_name": "rota", "jit": "off"},
             )
+            async with pool.acquire(timeout=_CONNECT_SECONDS):  # now, not when the first operation needs it
+                self._pool = pool
         self._listening = asyncio.get_running_loop().create_task(self._listen())
 
     async def close(self) -> None:
@@ -221,6 +223,8 @@ async def _translated() -> AsyncIterator[None]:
     try:
         yield
     except (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError) as error:
+        raise StoreUnavailable(f"PostgreSQL does not answer: {_said(error)}") from error
+    except asyncpg.InternalClientError as error:  # so it calls a connection that the server is just hanging up
         raise StoreUnavailable(f"PostgreSQL does not answer: {_said(error)}") from error
     except (asyncpg.CannotConnectNowError, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError) as error:
         raise StoreUnavailable(f"PostgreSQL is not ready: {_said(error)}") from error

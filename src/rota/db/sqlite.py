@@ -22,6 +22,7 @@ from urllib.parse import quote
 from rota import clock
 from rota.db.database import Database, Many, Operation, Rows, Step, Work
 from rota.db.statements import Dialect, Statements
+from rota.db.watch import Watch
 from rota.errors import StoreUnavailable
 
 T = TypeVar("T")
@@ -31,7 +32,13 @@ _BUSY_SECONDS = 30.0
 _MOST_TOGETHER = 256
 """How many operations one commit takes along."""
 _LOOK_SECONDS = 0.04
-"""How often to look for other processes' writes; a look costs a few microseconds."""
+"""How often to look for other processes' writes at most; where nothing tells of them, also at least."""
+_SEEN_SECONDS = 0.005
+"""How long after the kernel told of a write the commit is usually to be seen."""
+_LOOKS = 25
+"""How often to look for a commit after its write; a write that is rolled back has none."""
+_ANYWAY_SECONDS = 1.0
+"""How often to look though nothing was told: a process may have been stopped between its write and its commit."""
 _READERS = 2
 _AGAIN_SECONDS = 0.005
 
@@ -140,28 +147,56 @@ class SqliteDatabase(Database):
         self._listeners.remove(heard)
 
     async def _look(self, connection: sqlite3.Connection) -> None:
+        """Hear of other processes' writes, and tell whoever listens."""
         seen = _data_version(connection)
-        while True:
-            await asyncio.sleep(_LOOK_SECONDS)
-            try:
-                found = _data_version(connection)
-            except sqlite3.Error:  # the disk, say: whoever reads or writes hears of it
-                continue
-            if found != seen:
-                seen = found
-                for heard in tuple(self._listeners):
-                    heard(None)
+        watch = Watch.on(f"{self._file}-wal")
+        try:
+            while True:
+                if watch is None:
+                    await asyncio.sleep(_LOOK_SECONDS)
+                    seen = self._tell(connection, seen)
+                elif await watch.written(_ANYWAY_SECONDS):
+                    seen = await self._tell_what_was_written(connection, seen)
+                else:
+                    seen = self._tell(connection, seen)
+        finally:
+            if watch is not None:
+                watch.close()
+
+    async def _tell_what_was_written(self, connection: sqlite3.Connection, seen: int) -> int:
+        """Look until the commit is to be seen of which the kernel told: it tells of the write before."""
+        found = self._tell(connection, seen)
+        pause = _SEEN_SECONDS
+        for _ in range(_LOOKS):
+            await asyncio.sleep(pause)
+            changed, found = found != seen, self._tell(connection, found)
+            if changed and pause == _LOOK_SECONDS:
+                break
+            pause = _LOOK_SECONDS
+        return found
+
+    def _tell(self, connection: sqlite3.Connection, seen: int) -> int:
+        """Tell whoever listens if the file was changed since the version that was seen; returns the one that is."""
+        try:
+            found = _data_version(connection)
+        except sqlite3.Error:  # the disk, say: whoever reads or writes hears of it
+            return seen
+        if found != seen:
+            for heard in tuple(self._listeners):
+                heard(None)
+        return found
 
     def _read(self, work: Work[T]) -> T:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = self._connect()
         with _translated():
+            if connection is None:
+                connection = self._local.connection = self._connect()
             connection.execute("BEGIN")
             try:
                 return run(connection, work(), self._now)
             finally:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:  # not after an error of the disk
+                    connection.execute("ROLLBACK")
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(

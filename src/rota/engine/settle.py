@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Protocol
 
 from rota.db.database import Database
@@ -21,7 +22,8 @@ class Settler:
         self._runs = runs
         self._worker = worker
         self._told = told
-        self._ended: list[Settled] = []
+        self._ended: list[tuple[str, Settled]] = []
+        """With the name that the worker had: after an outage it may have come back under another one."""
         self._writing: list[Settled] = []
         self._bell = Bell()
         self._doubtful: set[tuple[int, int]] = set()
@@ -33,27 +35,29 @@ class Settler:
 
     def add(self, ended: Settled) -> None:
         """Hand over an attempt that ended."""
-        self._ended.append(ended)
+        self._ended.append((self._worker(), ended))
         self._idle.clear()
         self._bell.ring()
 
     @property
     def unwritten(self) -> set[tuple[int, int]]:
         """The attempts that ended and may not be written yet: (run, attempt)."""
-        return {(each.run, each.attempt) for each in (*self._writing, *self._ended)}
+        return {(each.run, each.attempt) for each in (*self._writing, *(ended for _, ended in self._ended))}
 
     async def run_once(self) -> int:
-        """Write what has ended; returns how many attempts."""
-        batch, self._ended = self._ended[:_MOST], self._ended[_MOST:]
-        self._writing = batch
-        if not batch:
+        """Write what has ended under one name, the oldest first; returns how many attempts."""
+        if not self._ended:
             return 0
-        worker = self._worker()
+        worker = self._ended[0][0]
+        batch = [each for _, each in takewhile(lambda named: named[0] == worker, self._ended[:_MOST])]
+        del self._ended[: len(batch)]
+        self._writing = batch
         try:
             plain = all(each.plain for each in batch)
             held = await self._db.write(lambda: self._runs.settle(worker, batch), single=plain)
         except BaseException:
-            self._ended = batch + self._ended  # fencing makes it harmless to write what may have been written
+            # Fencing makes it harmless to write what may have been written.
+            self._ended[:0] = [(worker, each) for each in batch]
             self._doubtful |= {(each.run, each.attempt) for each in batch}
             raise
         finally:

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from rota import clock
@@ -21,13 +21,22 @@ _HISTORY_FIRST_SECONDS = 10
 _HISTORY_PAUSE_SECONDS = 0.02
 """Between two full batches, so that others get in."""
 _HISTORY_MOST = 1_000
+_STEP_SECONDS = 1.0
+"""By how much two clocks may part between two looks before one of them was set."""
 
 
 class Sweeper:
     """Repairs what crashes left behind, and removes what is old."""
 
     def __init__(
-        self, database: Database, workers: WorkerStore, knock: Knock, room: Callable[[], None], keep: int = KEEP
+        self,
+        database: Database,
+        workers: WorkerStore,
+        knock: Knock,
+        room: Callable[[], None],
+        *,
+        lease: float = 30.0,
+        keep: int = KEEP,
     ) -> None:
         self._db = database
         self._workers = workers
@@ -36,10 +45,15 @@ class Sweeper:
         self._room = room
         self._keep = keep
         self._history = History(database)
+        self._lease = lease
+        self._apart: float | None = None
+        """By how many seconds the store's clock and the monotonic one differ."""
+        self._seen: dict[str, tuple[int, float]] = {}
+        """Of each worker the lease that was seen last, and when it ends by the monotonic clock."""
 
     async def run_once(self) -> int:
         """Take back what expired leases held and what nobody has of limits; returns how many runs are ready again."""
-        ready = await self._db.write(self._workers.sweep)
+        ready = await self._db.write(lambda: self._workers.sweep(self._ended))
         if ready:
             await self._knock(ready)
         if await self._db.write(self._limits.sweep):
@@ -50,6 +64,24 @@ class Sweeper:
         """Remove a batch of runs that ended long ago; tells whether there may be more."""
         removed = await self._db.write(lambda: self._history.sweep(self._keep, _HISTORY_MOST), single=True)
         return removed == _HISTORY_MOST
+
+    def _ended(self, leases: Sequence[tuple[str, int, int]]) -> list[tuple[str, int]]:
+        """Tell which leases have ended. A clock that somebody sets ends none, and makes none last.
+
+        The store's clock tells how much is left of a lease when it is seen first, and from then on the monotonic one
+        counts. Where the store's was set meanwhile, it cannot tell either: then it is a whole lease, as they are here.
+        """
+        now = clock.monotonic()
+        apart, seen = self._apart, self._seen
+        if leases:
+            self._apart = (leases[0][1] - leases[0][2]) / 1_000_000 - now
+        was_set = apart is not None and self._apart is not None and abs(self._apart - apart) > _STEP_SECONDS
+        self._seen = {}
+        for worker, lease, left in leases:
+            before, end = seen.get(worker, (None, 0.0))
+            first = now + (self._lease if was_set else left / 1_000_000)
+            self._seen[worker] = (lease, end if before == lease else first)
+        return [(worker, lease) for worker, (lease, end) in self._seen.items() if end < now]
 
     async def run(self) -> None:
         """Sweep for ever; a long history in short batches, with all else in between."""

@@ -41,6 +41,8 @@ _POLL_SECONDS = 1.0
 _AGAIN_SECONDS = 1.0
 _HELD_SECONDS = 1.0
 """How long a run is held that is not begun; it was taken ahead in the belief that a slot is free in an instant."""
+_STRAY_SECONDS = 5.0
+"""How often to look for claims that nobody here knows of: a lost one may reach the store long after its connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +75,9 @@ class Worker:
         self._bell = Bell()
         self._stopping = False
         self._forced = False
-        self._unsure = False
         self.worn_out = False
         """Whether it ended because too many tasks do not stop when told to."""
+        self._looked_for_strays = clock.monotonic()
         self._spawned: set[asyncio.Task[None]] = set()
         self._claimer = Claimer(database, self.runs, lambda: self.id, settings.queues, settings.slots)
         self._executor = Executor(tasks, self._context, settings.most_stuck, lambda: Holder(self.id, database.address))
@@ -83,7 +85,9 @@ class Worker:
         self._progress = Progress(database, self.runs, lambda: self.id, lambda: self._loop)
         self.admitter = Admitter(database, self.runs, self._tell)
         self._settler = Settler(database, self.runs, lambda: self.id, self._settled)
-        self.sweeper = Sweeper(database, self.workers, self._tell, self.admitter.bell.ring, settings.keep)
+        self.sweeper = Sweeper(
+            database, self.workers, self._tell, self.admitter.bell.ring, lease=settings.lease, keep=settings.keep
+        )
 
     @property
     def fenced(self) -> int:
@@ -149,13 +153,13 @@ class Worker:
             self._start_held()
             free = self._settings.slots - len(self._running)
             try:
-                if self._unsure:
+                if clock.monotonic() - self._looked_for_strays > _STRAY_SECONDS:
                     await self._hand_back_unknown()
                 await self._hand_back_overdue()
                 found = await self._claimer.run_once(free, len(self._held), quarantine=not self._quarantined)
             except StoreUnavailable as error:
                 _log.warning("the store is away: %s", error)
-                self._unsure = True
+                self._looked_for_strays = 0.0  # the answer to a claim may be lost: look as soon as it is back
                 await self._bell.wait(_AGAIN_SECONDS)
                 continue
             self._held.update(dict.fromkeys(found, clock.monotonic()))
@@ -174,7 +178,7 @@ class Worker:
         unknown = held - known - self._settler.unwritten
         if unknown:
             await self._db.write(lambda: self.runs.hand_back(self.id, sorted(unknown)))
-        self._unsure = False
+        self._looked_for_strays = clock.monotonic()
 
     async def _hand_back_overdue(self) -> None:
         """Give back what was held ahead and is not begun: what runs is long, and others may have free slots."""

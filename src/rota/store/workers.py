@@ -2,6 +2,7 @@
 
 import builtins
 import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rota.db.database import Database, Operation
@@ -72,17 +73,32 @@ class WorkerStore:
         yield from self._runs.lose(worker, counts=False)
         yield self._db.query("workers.remove", id=worker)
 
-    def sweep(self) -> Operation[dict[str, int]]:
-        """Take back what workers held whose lease has ended; returns how many runs of each queue are ready again."""
-        expired = yield self._db.query("workers.expired")
-        orphans = yield self._db.query("runs.orphans")
+    def sweep(self, ended: "Judge | None" = None) -> Operation[dict[str, int]]:
+        """Take back what workers held whose lease has ended; returns how many runs of each queue are ready again.
+
+        `ended` judges which leases have; else the store's own clock does, which somebody may set.
+        """
+        leases = yield self._db.query("workers.leases")
+        judged = (ended or _by_the_stores_clock)([(row["id"], row["lease"], row["left_over"]) for row in leases])
+        gone = []
+        for worker, lease in judged:  # who has renewed since, or is just doing so, is alive
+            gone += [row[0] for row in (yield self._db.query("workers.unrenewed", id=worker, lease=lease))]
+        gone += [row[0] for row in (yield self._db.query("runs.orphans"))]
         ready: dict[str, int] = {}
-        for row in (*expired, *orphans):
-            for run in (yield from self._runs.lose(row[0])):
+        for worker in gone:
+            for run in (yield from self._runs.lose(worker)):
                 if run["state"] == "ready":
                     ready[run["queue"]] = ready.get(run["queue"], 0) + 1
-            yield self._db.query("workers.remove", id=row[0])
+            yield self._db.query("workers.remove", id=worker)
         return ready
+
+
+Judge = Callable[[Sequence[tuple[str, int, int]]], Iterable[tuple[str, int]]]
+"""Told of each worker until when its lease is, and how many microseconds that are; returns those that have ended."""
+
+
+def _by_the_stores_clock(leases: Sequence[tuple[str, int, int]]) -> Iterable[tuple[str, int]]:
+    return [(worker, lease) for worker, lease, left in leases if left < 0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,14 @@ UPDATE rota_workers SET lease = CAST(:now AS BIGINT) + CAST(:lease AS BIGINT) WH
 -- name: workers.remove
 DELETE FROM rota_workers WHERE id = :id
 
--- name: workers.expired @sqlite
-SELECT id FROM rota_workers WHERE lease < :now
+-- name: workers.leases
+SELECT id, lease, lease - CAST(:now AS BIGINT) AS left_over FROM rota_workers ORDER BY id
 
--- name: workers.expired @postgres
-SELECT id FROM rota_workers WHERE lease < :now FOR UPDATE SKIP LOCKED
+-- name: workers.unrenewed @sqlite
+SELECT id FROM rota_workers WHERE id = :id AND lease = :lease
+
+-- name: workers.unrenewed @postgres
+SELECT id FROM rota_workers WHERE id = :id AND lease = :lease FOR UPDATE SKIP LOCKED
 
 -- name: workers.list
 SELECT *, lease - CAST(:now AS BIGINT) AS left_over FROM rota_workers ORDER BY started_at, id
