@@ -169,7 +169,7 @@ async def test_what_ended_together_is_written_together(
 ) -> None:
     await db.write(lambda: runs.insert([new()] * 5))
     waiting: list[bool] = []
-    settler = Settler(db, runs, lambda: "w", lambda: waiting.append(True))
+    settler = Settler(db, runs, lambda: "w", lambda **_: waiting.append(True))
     held = await claim(db)
     for run in held:
         settler.add(ended(run, "succeeded", result="1"))
@@ -191,7 +191,7 @@ async def test_what_ended_together_is_written_together(
 
 async def test_a_batch_has_its_bound(db: Database, runs: RunStore) -> None:
     await db.write(lambda: runs.insert([new()] * 1_200))
-    settler = Settler(db, runs, lambda: "w", lambda: None)
+    settler = Settler(db, runs, lambda: "w", lambda **_: None)
     for run in await claim(db, most=1_200):
         settler.add(ended(run, "succeeded", result="1"))
     assert [await settler.run_once() for _ in range(3)] == [1_000, 200, 0]
@@ -199,7 +199,7 @@ async def test_a_batch_has_its_bound(db: Database, runs: RunStore) -> None:
 
 async def test_who_admits_is_told_of_what_waits_again(db: Database, runs: RunStore) -> None:
     waiting: list[bool] = []
-    settler = Settler(db, runs, lambda: "w", lambda: waiting.append(True))
+    settler = Settler(db, runs, lambda: "w", lambda **_: waiting.append(True))
     await put(db)
     settler.add(ended(await claim_one(db), "retry", delay=SECOND))
     await settler.run_once()
@@ -211,7 +211,7 @@ async def test_results_are_kept_while_the_store_is_away(
 ) -> None:
     monkeypatch.setattr("rota.engine.settle._AGAIN_SECONDS", 0)
     ids = await db.write(lambda: runs.insert([new()] * 3))
-    settler = Settler(db, runs, lambda: "w", lambda: None)
+    settler = Settler(db, runs, lambda: "w", lambda **_: None)
     held = await claim(db)
     outage = Outage(db, monkeypatch)
     settler.add(ended(held[0], "succeeded", result="0"))
@@ -233,7 +233,7 @@ async def test_a_result_that_was_written_without_an_answer_is_not_counted_as_lat
     db: Database, runs: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await db.write(lambda: runs.insert([new()] * 2))
-    settler = Settler(db, runs, lambda: "w", lambda: None)
+    settler = Settler(db, runs, lambda: "w", lambda **_: None)
     mine, lost = await claim_one(db), await claim_one(db, "another")
     real: Any = db.write
     answers = iter([StoreUnavailable("the answer was lost")])
@@ -257,7 +257,7 @@ async def test_a_result_that_was_written_without_an_answer_is_not_counted_as_lat
 
 async def test_late_results_are_refused_and_counted(db: Database, runs: RunStore) -> None:
     await db.write(lambda: runs.insert([new()] * 3))
-    settler = Settler(db, runs, lambda: "w", lambda: None)
+    settler = Settler(db, runs, lambda: "w", lambda **_: None)
     for run in await claim(db, "another"):
         settler.add(ended(run, "succeeded", result="1"))
     await settler.run_once()
@@ -268,7 +268,7 @@ async def test_results_are_written_under_the_name_that_the_worker_had(db: Databa
     """It came back under another one after an outage, and nobody had taken its runs meanwhile."""
     await db.write(lambda: runs.insert([new()] * 2))
     names = ["before"]
-    settler = Settler(db, runs, lambda: names[-1], lambda: None)
+    settler = Settler(db, runs, lambda: names[-1], lambda **_: None)
     before = await claim(db, "before", 1)
     settler.add(ended(before[0], "succeeded", result="1"))
     names.append("after")
@@ -284,7 +284,7 @@ async def test_a_result_that_is_refused_does_not_hold_up_a_later_one_of_the_same
 ) -> None:
     run = await put(db)
     names = ["before"]
-    settler = Settler(db, runs, lambda: names[-1], lambda: None)
+    settler = Settler(db, runs, lambda: names[-1], lambda **_: None)
     await claim_one(db, "another")
     await db.write(lambda: runs.lose("another"))
     settler.add(ended(await claim_one(db, "before"), "failed"))
@@ -301,7 +301,7 @@ async def test_what_a_task_completed_by_itself_is_not_counted_as_late(db: Databa
     await put(db)
     held = await claim_one(db)
     await db.write(lambda: runs.settle("w", [ended(held, "succeeded", result='"by itself"')]))
-    settler = Settler(db, runs, lambda: "w", lambda: None)
+    settler = Settler(db, runs, lambda: "w", lambda **_: None)
     settler.add(ended(held, "failed", completed=True))
     await settler.run_once()
     assert (await get(db, held.id)).result == '"by itself"'
