@@ -18,7 +18,7 @@ ENDED: tuple[Outcome, ...] = ("succeeded", "failed", "cancelled")
 
 
 async def sweep(db: Database, most: int = 1_000) -> int:
-    return await db.write(lambda: History(db).sweep(KEEP, most), single=True)
+    return await db.write(lambda: History(db).sweep(KEEP, most))
 
 
 async def ids(db: Database) -> list[int]:
@@ -111,9 +111,32 @@ async def test_on_postgres_nobody_waits_for_a_run_that_another_has_locked(postgr
     await db.close()
 
 
+async def test_a_schedule_keeps_its_newest_runs_and_skips_however_old(db: Database, clock: Clock) -> None:
+    await many_ended(db, 250)
+    await ask(db, "UPDATE rota_runs SET schedule = 'feed', kind = 'cron', nominal = id WHERE id <= 130")
+    await ask(db, "UPDATE rota_runs SET schedule = 'rare', kind = 'cron', nominal = id WHERE id BETWEEN 131 AND 135")
+    for _ in range(105):
+        await ask(
+            db,
+            "INSERT INTO rota_skips (schedule, reason, first, last, count, at) VALUES ('feed', 'missed', 1, 1, 1, 1)",
+        )
+    assert await sweep(db) == 250
+    assert await ids(db) == list(range(31, 136))
+    assert (await ask(db, "SELECT count(*) FROM rota_skips"))[0][0] == 100
+    assert await sweep(db) == 0  # nobody comes across them again
+    await db.write(lambda: RunStore(db).insert([new()] * 2))
+    await ask(
+        db,
+        "UPDATE rota_runs SET schedule = 'feed', kind = 'cron', nominal = id, state = 'failed', finished_at = 1"
+        " WHERE state = 'ready'",
+    )
+    assert await sweep(db) == 2
+    assert (await ids(db))[0] == 33
+
+
 def plan(db: Database) -> Operation[str]:
     """Ask how the statement would be run."""
-    found = db.query("history.sweep", keep=KEEP, most=1_000, now=2 * KEEP)
+    found = db.query("history.old", keep=KEEP, most=1_000, now=2 * KEEP)
     how = "EXPLAIN" if db.dialect == "postgres" else "EXPLAIN QUERY PLAN"
     explained = Statement("plan", f"{how} {found.statement.text}", found.statement.parameters)
     rows: Any = yield Query(explained, found.values)

@@ -62,7 +62,7 @@ class Sweeper:
 
     async def history_once(self) -> bool:
         """Remove a batch of runs that ended long ago; tells whether there may be more."""
-        removed = await self._db.write(lambda: self._history.sweep(self._keep, _HISTORY_MOST), single=True)
+        removed = await self._db.write(lambda: self._history.sweep(self._keep, _HISTORY_MOST))
         return removed == _HISTORY_MOST
 
     def _ended(self, leases: Sequence[tuple[str, int, int]]) -> list[tuple[str, int]]:

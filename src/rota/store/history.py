@@ -1,6 +1,9 @@
-"""History: ended runs are kept for a time, then removed with their attempts."""
+"""History: ended runs are kept for a time, then removed with their attempts; a schedule keeps its newest ones."""
 
 from rota.db.database import Database, Operation
+
+NEWEST = 100
+"""How many runs, and how many rows of skips, a schedule keeps however old they are."""
 
 
 class History:
@@ -10,9 +13,18 @@ class History:
         self._db = database
 
     def sweep(self, keep: int, most: int) -> Operation[int]:
-        """Remove runs that ended more than `keep` ago, the oldest first, and return how many.
+        """Remove what ended more than `keep` ago, the oldest first, and return how many runs were gone through.
 
         `most` keeps one round short. Whoever sweeps at the same time takes others, and nobody waits for another.
         """
-        rows = yield self._db.query("history.sweep", keep=keep, most=most)
+        rows = yield self._db.query("history.old", keep=keep, most=most)
+        alone = [(row["id"],) for row in rows if row["schedule"] is None]
+        if alone:
+            yield self._db.many("history.remove", ("id",), alone)
+        marked = [(row["id"],) for row in rows if row["schedule"] is not None]
+        if marked:
+            yield self._db.many("history.mark", ("id",), marked)
+            keys = [(key,) for key in sorted({row["schedule"] for row in rows if row["schedule"] is not None})]
+            yield self._db.many("history.remove_runs", ("key",), keys, newest=NEWEST)
+            yield self._db.many("history.remove_skips", ("key",), keys, newest=NEWEST, keep=keep)
         return len(rows)

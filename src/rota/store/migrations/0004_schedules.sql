@@ -75,6 +75,9 @@ ALTER TABLE rota_runs ADD COLUMN kind TEXT;
 ALTER TABLE rota_runs ADD COLUMN nominal BIGINT;
 ALTER TABLE rota_runs ADD COLUMN timeout BIGINT;
 ALTER TABLE rota_runs ADD COLUMN retry TEXT;
+ALTER TABLE rota_runs ADD COLUMN kept INTEGER NOT NULL DEFAULT 0;
+DROP INDEX rota_runs_finished;
+CREATE INDEX rota_runs_finished ON rota_runs (finished_at) WHERE finished_at IS NOT NULL AND kept = 0;
 CREATE UNIQUE INDEX rota_runs_firing ON rota_runs (schedule, nominal)
   WHERE schedule IS NOT NULL AND kind IN ('cron', 'interval', 'once');
 CREATE INDEX rota_runs_schedule ON rota_runs (schedule, id) WHERE schedule IS NOT NULL;
