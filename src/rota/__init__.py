@@ -42,7 +42,7 @@ from rota.model import Attempt, Run, RunError
 from rota.schedule import Schedule
 from rota.schedules import PutCounts, Upcoming, Why
 from rota.store.limits import LimitState
-from rota.store.schedule_reads import FiringState, HeldState, Revision, ScheduleState
+from rota.store.schedule_reads import FiringState, HeldState, Revision, SchedulesStatus, ScheduleState
 from rota.store.schedules import Triggered
 from rota.tasks import Call, Task
 from rota.times import Adaptive, AnyOf, At, Calendar, Cron, Every, OnFailure, Retry, Rule
@@ -93,6 +93,7 @@ __all__ = [
     "Schedule",
     "ScheduleExists",
     "ScheduleState",
+    "SchedulesStatus",
     "SchemaTooNew",
     "Snooze",
     "StoreUnavailable",

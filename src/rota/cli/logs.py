@@ -3,6 +3,6 @@
 import logging
 
 
-def configure_logs() -> None:
+def configure_logs(level: int = logging.INFO) -> None:
     """Write log lines with their time and level."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
