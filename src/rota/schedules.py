@@ -415,6 +415,12 @@ class Schedules:
         """Return how many schedules there are by state, what is next, and what is wrong."""
         return await self._db.read(self._reads.status)
 
+    async def failing(self, *, limit: int = 10) -> "builtins.list[ScheduleState]":
+        """Return the active schedules that failed three times in a row or more, the worst first."""
+        whole_number("limit", limit, 1, 1_000, Invalid)
+        found: builtins.list[ScheduleState] = await self._db.read(lambda: self._reads.failing(limit))
+        return found
+
     async def upcoming(self, key: str | None = None, *, limit: int = 10) -> "builtins.list[Upcoming]":
         """Return the next due instants, of one schedule or of all, as far as they are known now."""
         whole_number("limit", limit, 1, 1_000, Invalid)

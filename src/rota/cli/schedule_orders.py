@@ -13,7 +13,7 @@ from rota.cli.output import lines
 from rota.times.moments import instant, moment
 
 Which = Annotated[
-    str | None, typer.Argument(metavar="[KEY]", help="The schedule's key; or --tag or --prefix.", show_default=False)
+    str | None, typer.Argument(metavar="KEY", help="The schedule's key; or --tag or --prefix.", show_default=False)
 ]
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The schedule's key.", show_default=False)]
 Tag = Annotated[str | None, typer.Option("--tag", help="All schedules with this tag.")]
