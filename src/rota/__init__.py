@@ -36,6 +36,7 @@ from rota.errors import (
     UnknownTask,
     UnreadableArguments,
 )
+from rota.engine.tick import Ticked
 from rota.limit import Limit
 from rota.locks import Lock
 from rota.model import Attempt, Run, RunError
@@ -99,6 +100,7 @@ __all__ = [
     "StoreUnavailable",
     "Task",
     "TaskFailed",
+    "Ticked",
     "TimedOut",
     "Triggered",
     "UnknownLimit",
