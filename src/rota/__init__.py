@@ -7,6 +7,7 @@ from rota import times
 from rota.app import Rota
 from rota.context import CurrentRun, current_run
 from rota.control import Cancel, RetryLater, Snooze
+from rota.engine.tick import Ticked
 from rota.errors import (
     ChildDied,
     Invalid,
@@ -36,7 +37,6 @@ from rota.errors import (
     UnknownTask,
     UnreadableArguments,
 )
-from rota.engine.tick import Ticked
 from rota.limit import Limit
 from rota.locks import Lock
 from rota.model import Attempt, Run, RunError

@@ -24,7 +24,7 @@ RotaError
 ├── TimedOut                    something took longer than it may
 ├── UnknownLimit (a LookupError)    a key under which no limit was put: `.key`
 ├── UnknownRun (a LookupError)      a number under which there is no run: `.run`
-├── UnknownSchedule (a LookupError) a key under which there is no schedule: `.key`
+├── UnknownSchedule (a LookupError)  a key under which there is no schedule: `.key`
 ├── UnknownTask (a LookupError)     a name under which there is no task: `.name`
 └── UnreadableArguments         stored arguments that their task does not take, or no longer: `.task`, `.problem`
 """
