@@ -7,6 +7,7 @@ from rota import times
 from rota.app import Rota
 from rota.context import CurrentRun, current_run
 from rota.control import Cancel, RetryLater, Snooze
+from rota.engine.tick import Ticked
 from rota.errors import (
     ChildDied,
     Invalid,
@@ -42,7 +43,7 @@ from rota.model import Attempt, Run, RunError
 from rota.schedule import Schedule
 from rota.schedules import PutCounts, Upcoming, Why
 from rota.store.limits import LimitState
-from rota.store.schedule_reads import FiringState, HeldState, Revision, ScheduleState
+from rota.store.schedule_reads import FiringState, HeldState, Revision, SchedulesStatus, ScheduleState
 from rota.store.schedules import Triggered
 from rota.tasks import Call, Task
 from rota.times import Adaptive, AnyOf, At, Calendar, Cron, Every, OnFailure, Retry, Rule
@@ -93,11 +94,13 @@ __all__ = [
     "Schedule",
     "ScheduleExists",
     "ScheduleState",
+    "SchedulesStatus",
     "SchemaTooNew",
     "Snooze",
     "StoreUnavailable",
     "Task",
     "TaskFailed",
+    "Ticked",
     "TimedOut",
     "Triggered",
     "UnknownLimit",

@@ -13,6 +13,7 @@ from rota.db.connect import database
 from rota.db.database import Database, Work
 from rota.db.migrate import Migrations
 from rota.engine.scheduler import Scheduler
+from rota.engine.tick import Tick, Ticked
 from rota.engine.worker import Worker, WorkerSettings
 from rota.errors import Invalid, InvalidDuration, InvalidSchedule, StoreUnavailable
 from rota.limit import keys as limit_keys
@@ -180,9 +181,14 @@ class Rota(TaskDecorator):
             raise InvalidSchedule("key", schedule.key, "declare each key once", "is declared twice")
         self._declared[schedule.key] = schedule
 
+    @property
+    def declared(self) -> list[Schedule]:
+        """The schedules that the code declares."""
+        return list(self._declared.values())
+
     async def put_declared(self) -> None:
         """Bring the declared schedules into the store, and retire those that are gone from the code."""
-        await self.schedules.put_declared(list(self._declared.values()), self.tasks)
+        await self.schedules.put_declared(self.declared, self.tasks)
 
     async def pause(self, *, note: str | None = None, by: str | None = None) -> None:
         """Keep every schedule from firing, until `resume`; it outlives restarts."""
@@ -215,6 +221,30 @@ class Rota(TaskDecorator):
                     if each is not None:
                         each.stop()
                 await asyncio.gather(*going)
+
+    async def tick(
+        self,
+        *,
+        queues: Iterable[str] | None = None,
+        slots: int = 10,
+        timeout: Length | None = None,
+        grace: Length = "30s",
+    ) -> Ticked:
+        """Fire what is due, work what is ready and due in this process, wait for it, and return what came of it.
+
+        Works the queues of the app's tasks and declared schedules where none are named. Does not wait for what is due
+        later. After the `timeout` nothing more begins, and what runs has the `grace`.
+        """
+        seconds = None if timeout is None else duration(timeout, "timeout", least=1) / SECOND
+        lanes = tuple(self.own_queues() if queues is None else queues)
+        async with self:
+            worker = self.worker(queues=lanes, slots=slots, grace=grace)
+            return await Tick(self._db, self.put_declared, worker).run(lanes, seconds)
+
+    def own_queues(self) -> list[str]:
+        """Return the queues of the app's tasks and of the schedules that it declares."""
+        named = {each.options.queue for each in self.tasks}
+        return sorted(named | {each.queue for each in self.declared if each.queue} | {"default"})
 
     def scheduler(self) -> Scheduler:
         """Return a scheduler on the open store; `run` it. Any number may work on one store."""

@@ -5,7 +5,7 @@ import heapq
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, get_args
 
@@ -29,7 +29,15 @@ from rota.schedule import (
     write_policies,
     write_retry,
 )
-from rota.store.schedule_reads import FiringState, Revision, ScheduleReads, ScheduleState, State
+from rota.store.schedule_reads import (
+    FiringState,
+    HeldState,
+    Revision,
+    ScheduleReads,
+    SchedulesStatus,
+    ScheduleState,
+    State,
+)
 from rota.store.schedules import Author, Definition, ScheduleStore, Triggered
 from rota.tasks import Call, Registry, TaskOptions, priority_number
 from rota.times.choices import one_of, whole_number
@@ -40,6 +48,7 @@ from rota.times.intervals import Every
 from rota.times.moments import Instant, instant, micros, moment
 from rota.times.policies import Length, Policies
 from rota.times.rule import Rule
+from rota.times.spread import distribute
 
 _REASONS: dict[Reason, str] = {
     "overlap": "a run of the schedule was under way, and the policy let no other in",
@@ -51,6 +60,7 @@ _REASONS: dict[Reason, str] = {
     "backing off": "the schedule was failing, or its last run asked to be run later",
 }
 _BATCH = 1_000
+_FIRST = datetime.min.replace(tzinfo=UTC)
 MOST_BACKFILLED = 10_000
 _LONGEST_NOTE = 1_000
 _POLICIES = ("overlap", "max_running", "missed", "max_missed", "grace", "spread", "jitter", "exclude", "max_runs")
@@ -253,6 +263,36 @@ class Schedules:
         author = _author(by, note)
         return await self._each(key, tag, prefix, lambda keys: self._store.remove(keys, author))
 
+    async def spread(
+        self,
+        *,
+        tag: str | None = None,
+        prefix: str | None = None,
+        window: Length = "1h",
+        note: str | None = None,
+        by: str | None = None,
+    ) -> int:
+        """Spread what runs next of all with a tag or a prefix evenly over a window from now on; returns how many.
+
+        It concerns active anchored intervals with no run under way; they keep their order.
+        """
+        length = duration(window, "window", least=1)
+        if (tag is None) == (prefix is None):
+            raise InvalidSchedule("spread", tag or prefix, "say one of: tag=…, prefix=…", "does not say which")
+        author = _author(by, note)
+        found: builtins.list[tuple[datetime, str]] = []
+        async for batch in self._states(tag, prefix):
+            found += [(each.next_due or _FIRST, each.key) for each in batch if _may_be_asked(each)]
+        start = await self._db.read(self._reads.now)
+        places = [start + offset for offset in distribute(len(found), length)]
+        ordered = list(zip((key for _, key in sorted(found)), places, strict=True))
+        count = 0
+        for at in range(0, len(ordered), _BATCH):
+            wanted = dict(ordered[at : at + _BATCH])
+            count += len(await self._db.write(lambda wanted=wanted: self._store.ask(wanted, author)))  # type: ignore[misc]
+        self._knock("schedules")
+        return count
+
     async def trigger(self, key: str, *, note: str | None = None, by: str | None = None) -> Triggered:
         """Run a schedule now, beside its rule, as its overlap policy lets it; names the run that blocks it."""
         author = _author(by, note)
@@ -327,6 +367,10 @@ class Schedules:
         return count
 
     async def _keys(self, tag: str | None, prefix: str | None) -> AsyncIterator[builtins.list[str]]:
+        async for batch in self._states(tag, prefix):
+            yield [each.key for each in batch]
+
+    async def _states(self, tag: str | None, prefix: str | None) -> AsyncIterator[builtins.list[ScheduleState]]:
         if tag is not None:
             schedule_tags([tag])
         if prefix is not None:
@@ -335,7 +379,7 @@ class Schedules:
         while batch := await self._db.read(
             lambda after=after: self._reads.list(tag=tag, prefix=prefix, after=after, most=_BATCH)  # type: ignore[misc]
         ):
-            yield [each.key for each in batch]
+            yield batch
             after = batch[-1].key
 
     # Ask
@@ -365,6 +409,16 @@ class Schedules:
         found: builtins.list[ScheduleState] = await self._db.read(
             lambda: self._reads.list(state=state, task=task, app=app, tag=tag, prefix=prefix, after=after, most=limit)
         )
+        return found
+
+    async def status(self) -> SchedulesStatus:
+        """Return how many schedules there are by state, what is next, and what is wrong."""
+        return await self._db.read(self._reads.status)
+
+    async def failing(self, *, limit: int = 10) -> "builtins.list[ScheduleState]":
+        """Return the active schedules that failed three times in a row or more, the worst first."""
+        whole_number("limit", limit, 1, 1_000, Invalid)
+        found: builtins.list[ScheduleState] = await self._db.read(lambda: self._reads.failing(limit))
         return found
 
     async def upcoming(self, key: str | None = None, *, limit: int = 10) -> "builtins.list[Upcoming]":
@@ -399,7 +453,10 @@ class Schedules:
         schedule_key(key)
         if at is None:
             found = await self.get(key)
-            return Why(key, clock.now(), _now_words(found))
+            words, everything = _now_words(found), await self._db.read(self._reads.paused)
+            if everything is not None and found.state == "active":
+                words = f"everything is {_held_words(everything)}; else {words}"
+            return Why(key, clock.now(), words)
         when = instant(at, "at")
 
         def work() -> Any:
@@ -433,6 +490,10 @@ def _resolves(tasks: Registry, name: str, args: str) -> bool:
     except (UnknownTask, UnreadableArguments):
         return False
     return True
+
+
+def _may_be_asked(known: ScheduleState) -> bool:
+    return known.state == "active" and isinstance(known.rule, Every) and known.rule.anchored
 
 
 def _double(batch: Iterable[Definition]) -> str:
@@ -493,16 +554,19 @@ def _instants(rule: Rule, after: Instant, before: Instant | None) -> Iterator[In
 
 def _now_words(found: ScheduleState) -> str:
     if found.held is not None:
-        who = "" if found.held.by is None else f" by {found.held.by}"
-        until = "" if found.held.until is None else f" until {_shown(found.held.until)}"
-        note = f": {found.held.note}" if found.held.note else ""
-        return f"it is {found.held.reason}{who}{until}{note}"
+        return f"it is {_held_words(found.held)}"
     if found.state in ("finished", "retired"):
         return {"finished": "its rule names no further instant", "retired": "it is gone from the code"}[found.state]
     if found.next_due is None:
         return "a run of it is under way; it counts from its end"
     backing = f"; it failed {found.failures} times in a row" if found.failures else ""
     return f"it is due next at {_shown(found.next_due)}{backing}"
+
+
+def _held_words(held: HeldState) -> str:
+    who = "" if held.by is None else f" by {held.by}"
+    until = "" if held.until is None else f" until {_shown(held.until)}"
+    return f"{held.reason}{who}{until}" + (f": {held.note}" if held.note else "")
 
 
 def _answer_words(answer: FiringState | None, known: ScheduleState | None, rule: str | None, at: Instant) -> str:

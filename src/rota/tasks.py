@@ -10,7 +10,7 @@ from functools import update_wrapper
 from pathlib import PurePath
 from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, get_args, overload
 
-from rota.errors import InvalidTask, UnknownTask
+from rota.errors import InvalidArguments, InvalidData, InvalidTask, UnknownTask
 from rota.limit import keys as limit_keys
 from rota.model import Run
 from rota.times import Retry, duration
@@ -184,6 +184,31 @@ class Call(Generic[R]):
     def limited(self, *keys: str) -> "Call[R]":
         """Return the same call, under these limits too."""
         return replace(self, limits=limit_keys([*self.limits, *keys]))
+
+
+def named_call(name: str, args_json: str = "{}") -> Call[Any]:
+    """Return the call of a task whose code is elsewhere: its arguments are not checked, its options are not known.
+
+    The arguments are a JSON object, by name. Whoever executes the call finds out whether they fit.
+    """
+    from rota.codec import MAX_DEPTH, from_text, to_text  # noqa: PLC0415 (pydantic takes a while to import)
+
+    try:
+        plain = from_text(args_json, MAX_DEPTH + 2)
+    except InvalidData as error:
+        raise InvalidArguments(name, None, args_json, error.allowed, error.problem) from None
+    if not isinstance(plain, dict):
+        raise InvalidArguments(name, None, args_json, 'use an object, such as {"feed_id": 42}', "is not an object")
+    return Call(_Elsewhere(_name("task", name)), name, to_text(plain))
+
+
+class _Elsewhere(Task[..., Any]):
+    """Stands for a task of which only the name is known here."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.options = TaskOptions()
+        self.enqueuer = None
 
 
 class Enqueuer(Protocol):

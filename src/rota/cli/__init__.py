@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rota.cli import limits, rules, runs, store, streams, worker
+from rota.cli import limits, rules, runs, scheduler, schedules, store, streams, worker
 from rota.errors import RotaError
 from rota.version import __version__
 
@@ -20,9 +20,14 @@ app = typer.Typer(
 app.command("next")(rules.next_instants)
 app.command("explain")(rules.explain)
 app.command("worker")(worker.worker)
+app.command("scheduler")(scheduler.scheduler)
+app.command("tick")(scheduler.tick)
+app.command("upcoming")(schedules.upcoming)
+app.command("why")(schedules.why)
 app.command("migrate")(store.migrate)
 app.command("doctor")(store.doctor)
 app.add_typer(runs.runs, name="runs")
+app.add_typer(schedules.schedules, name="schedules")
 app.add_typer(limits.limits, name="limits")
 
 

@@ -17,6 +17,7 @@ from rota.settings import store_url
 T = TypeVar("T")
 
 Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="Where the state is; else ROTA_STORE.")]
+Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help="Where the app is.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _ALLOWED = "use module:name, such as news.jobs:app"
@@ -41,14 +42,28 @@ def load_app(target: str) -> Rota:
     return found
 
 
-def existing(store: str | None) -> Rota:
+def existing(store: str | None, name: str = "rota") -> Rota:
     """Return an app on a store that is there; whoever only looks does not want to make one."""
     url = store or store_url()
     parts = urlsplit(url)
     path = unquote(parts.path)[1:]
     if parts.scheme == "sqlite" and path not in ("", ":memory:") and not Path(path).exists():
         raise StoreUnavailable(f"there is no store at {path}; make one with: rota migrate --store {url}")
-    return Rota(url)
+    return Rota(url, name=name)
+
+
+def on_app(app: Rota, store: str | None, work: Callable[[Rota], Awaitable[T]]) -> T:
+    """Do this on an app's own store, or on another one with its name and its tasks."""
+    chosen = app
+    if store is not None:
+        chosen = existing(store, app.name)
+        chosen.tasks = app.tasks
+
+    async def run() -> T:
+        async with chosen:
+            return await work(chosen)
+
+    return asyncio.run(run())
 
 
 def on_store(store: str | None, work: Callable[[Rota], Awaitable[T]]) -> T:

@@ -1,6 +1,5 @@
 """`rota runs`: look at runs, cancel them, try them again."""
 
-from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -8,7 +7,7 @@ import typer
 from rota import clock
 from rota.app import Rota
 from rota.cli.loading import AsJson, Store, on_store
-from rota.cli.moments import relative
+from rota.cli.moments import iso, relative
 from rota.cli.output import as_json, lines, table
 from rota.model import Attempt, Run
 
@@ -89,14 +88,17 @@ def _record(run: Run[Any]) -> dict[str, Any]:
         "lost": run.lost,
         "worker": run.worker,
         "arguments": run.args,
+        "schedule": run.schedule,
+        "trigger": run.trigger,
+        "scheduled_at": iso(run.scheduled_at),
         "unique": run.unique,
         "limits": ", ".join(run.limits) or None,
         "cancelled": run.cancel,
         "result": run.result,
         "error": None if run.error is None else f"{run.error.kind}: {run.error.message}",
         "created_at": run.created_at.isoformat(),
-        "started_at": _iso(run.started_at),
-        "finished_at": _iso(run.finished_at),
+        "started_at": iso(run.started_at),
+        "finished_at": iso(run.finished_at),
     }
 
 
@@ -109,7 +111,3 @@ def _attempt_record(attempt: Attempt) -> dict[str, Any]:
         "finished_at": attempt.finished_at.isoformat(),
         "error": None if attempt.error is None else f"{attempt.error.kind}: {attempt.error.message}",
     }
-
-
-def _iso(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rota.cli.leaving import leave, leave_soon
-from rota.cli.loading import load_app
+from rota.cli.loading import Target, load_app
 from rota.cli.logs import configure_logs
 from rota.cli.output import lines
 from rota.cli.streams import discard_output
@@ -15,7 +15,7 @@ from rota.engine.worker import Worker
 
 
 def worker(
-    target: Annotated[str, typer.Argument(metavar="MODULE:APP", help="Where the app is.", show_default=False)],
+    target: Target,
     queue: Annotated[list[str] | None, typer.Option("--queue", "-q", help="A queue; may be given again.")] = None,
     slots: Annotated[int, typer.Option("--slots", help="How many runs at once.", min=1, max=1000)] = 10,
     lease: Annotated[str, typer.Option("--lease", help="After how long a silent worker's runs go to others.")] = "30s",

@@ -7,7 +7,7 @@ import math
 import os
 import secrets
 import socket
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +27,7 @@ from rota.engine.settle import Settler
 from rota.engine.supervise import for_ever
 from rota.engine.sweep import Sweeper
 from rota.errors import InvalidData, StoreUnavailable
-from rota.model import RunError
+from rota.model import Outcome, RunError
 from rota.settings import KEEP
 from rota.store.runs import Claimed, RunStore
 from rota.store.workers import NewWorker, Renewal, WorkerStore
@@ -78,6 +78,8 @@ class Worker:
         self.worn_out = False
         """Whether it ended because too many tasks do not stop when told to."""
         self._looked_for_strays = clock.monotonic()
+        self.outcomes: Counter[Outcome] = Counter()
+        """How the attempts ended that it executed."""
         self._spawned: set[asyncio.Task[None]] = set()
         self._claimer = Claimer(database, self.runs, lambda: self.id, settings.queues, settings.slots)
         self._executor = Executor(tasks, self._context, settings.most_stuck, lambda: Holder(self.id, database.address))
@@ -98,6 +100,11 @@ class Worker:
     def busy_threads(self) -> int:
         """How many threads are in tasks; after the end, in tasks that do not stop when told to."""
         return self._executor.busy_threads
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is in its hands: held, running, or ended and not written yet."""
+        return bool(self._held or self._running or self._settler.unwritten)
 
     def knock(self) -> None:
         """Hear that there are ready runs."""
@@ -210,6 +217,7 @@ class Worker:
             if ended.outcome in ("failed", "retry") and not ended.completed:  # which may well have succeeded
                 said = "" if ended.error is None else f"{ended.error.kind}: {ended.error.message}".splitlines()[0]
                 _log.warning("run %s of %s: attempt %s: %s: %s", run.id, run.task, run.attempt, ended.outcome, said)
+            self.outcomes[ended.outcome] += 1
             self._settler.add(replace(ended, progress=self._progress.take(run)))
             self._claimer.learn(clock.monotonic() - began)
         finally:

@@ -17,6 +17,8 @@ class QueueState:
     state: RunState
     number: int
     oldest: int
+    due: int = 0
+    """How many of them are due."""
 
 
 class Reads:
@@ -36,4 +38,4 @@ class Reads:
     def queues(self) -> Operation[list[QueueState]]:
         """Return how many runs are under way, by queue and state."""
         rows = yield self._db.query("reads.states")
-        return [QueueState(row["queue"], row["state"], row["number"], -row["oldest"]) for row in rows]
+        return [QueueState(row["queue"], row["state"], row["number"], -row["oldest"], row["due"]) for row in rows]

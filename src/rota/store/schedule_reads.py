@@ -16,6 +16,8 @@ from rota.times.rule import Rule
 
 State = Literal["active", "paused", "parked", "finished", "retired"]
 _LATEST = 2**62
+_LATE = 60_000_000
+_FAILING = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,23 @@ class FiringState:
     count: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class SchedulesStatus:
+    """How the schedules of a store are."""
+
+    counts: dict[str, int]
+    """How many there are in each state."""
+    next_due: datetime | None
+    overdue: int
+    """How many should have been fired more than a minute ago, and were not."""
+    oldest: timedelta | None
+    """For how long the oldest of these has been due."""
+    failing: int
+    """How many active ones failed three times in a row or more."""
+    paused: HeldState | None
+    """Who paused everything, if somebody did."""
+
+
 class ScheduleReads:
     """What people ask a store about its schedules."""
 
@@ -182,6 +201,37 @@ class ScheduleReads:
         """Return what is parked: (key, task, arguments)."""
         rows = yield self._db.query("schedules.parked")
         return [(row["key"], row["task"], row["args"]) for row in rows]
+
+    def now(self) -> Operation[Instant]:
+        """Return what the store's clock says."""
+        (row,) = yield self._db.query("schedules.now")
+        return int(row["now"])
+
+    def paused(self) -> Operation[HeldState | None]:
+        """Return who paused everything, if somebody did."""
+        rows = yield self._db.query("pause.get")
+        if not rows or not rows[0]["paused"]:
+            return None
+        return HeldState("paused", rows[0]["by_whom"], rows[0]["note"], moment(rows[0]["at"]), None)
+
+    def status(self) -> Operation[SchedulesStatus]:
+        """Return how the schedules are."""
+        counts = yield self._db.query("schedules.counts")
+        (row,) = yield self._db.query("schedules.status", late=_LATE, failures=_FAILING)
+        paused = yield from self.paused()
+        return SchedulesStatus(
+            counts={each["state"]: each["number"] for each in counts},
+            next_due=_moment(row["next_due"]),
+            overdue=row["overdue"],
+            oldest=timedelta(microseconds=row["oldest"]) if row["overdue"] else None,
+            failing=row["failing"],
+            paused=paused,
+        )
+
+    def failing(self, most: int) -> Operation[Any]:
+        """Return active schedules that failed three times in a row or more, the worst first."""
+        rows = yield self._db.query("schedules.failing", failures=_FAILING, most=most)
+        return [ScheduleState.read(row) for row in rows]
 
     def upcoming(self, most: int) -> Operation[Any]:
         """Return the schedules that are due first."""

@@ -261,6 +261,21 @@ class ScheduleStore:
             [(one.key, "last success", {"succeeded": [one.row["succeeded"], at]}) for one in known], author
         )
 
+    def ask(self, wanted: Mapping[str, Instant], author: Author) -> Operation[set[str]]:
+        """Say by hand when anchored intervals run next; returns those that could: active, with no run under way."""
+        known = list((yield from self._lock(wanted, missing=True)).values())
+        yield from self._count(known)
+        able = [one for one in known if one["state"] == "active" and not one.under_way and _anchored(one["rule"])]
+        for one in able:
+            one.set(asked=wanted[one.key])
+            one.revised = True
+        if able:
+            yield from self.look_ahead(able)
+            yield from self._revise(
+                [(one.key, "spread", {"next": [one.row["next"], one["next"]]}) for one in able], author
+            )
+        return {one.key for one in able}
+
     def rows(self, keys: Sequence[str]) -> Operation[list[Any]]:
         """Return schedules' rows, and hold them."""
         return [one.row for one in (yield from self._lock(keys)).values()]

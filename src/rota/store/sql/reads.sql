@@ -9,5 +9,7 @@ WHERE id < CAST(:before AS BIGINT)
 ORDER BY id DESC LIMIT CAST(:most AS BIGINT)
 
 -- name: reads.states
-SELECT queue, state, count(*) AS number, min(due) - CAST(:now AS BIGINT) AS oldest FROM rota_runs
+SELECT queue, state, count(*) AS number, min(due) - CAST(:now AS BIGINT) AS oldest,
+  count(*) FILTER (WHERE due <= CAST(:now AS BIGINT)) AS due
+FROM rota_runs
 WHERE state IN ('waiting', 'ready', 'running') GROUP BY queue, state ORDER BY queue, state

@@ -23,6 +23,17 @@ SELECT key, app, task, args FROM rota_schedules WHERE state = 'parked' ORDER BY 
 -- name: schedules.counts
 SELECT state, count(*) AS number FROM rota_schedules GROUP BY state ORDER BY state
 
+-- name: schedules.status
+SELECT
+  (SELECT min(next) FROM rota_schedules WHERE wake IS NOT NULL) AS next_due,
+  (SELECT count(*) FROM rota_schedules WHERE wake <= CAST(:now AS BIGINT) - CAST(:late AS BIGINT)) AS overdue,
+  (SELECT CAST(:now AS BIGINT) - min(wake) FROM rota_schedules WHERE wake IS NOT NULL) AS oldest,
+  (SELECT count(*) FROM rota_schedules WHERE state = 'active' AND failures >= CAST(:failures AS BIGINT)) AS failing
+
+-- name: schedules.failing
+SELECT * FROM rota_schedules WHERE state = 'active' AND failures >= CAST(:failures AS BIGINT)
+ORDER BY failures DESC, key LIMIT CAST(:most AS BIGINT)
+
 -- name: schedules.upcoming
 SELECT * FROM rota_schedules WHERE wake IS NOT NULL AND next IS NOT NULL ORDER BY wake LIMIT CAST(:most AS BIGINT)
 
