@@ -297,6 +297,22 @@ async def test_a_result_that_is_refused_does_not_hold_up_a_later_one_of_the_same
     assert [each.outcome for each in await db.read(lambda: runs.attempts(run.id))] == ["lost", "lost", "succeeded"]
 
 
+async def test_a_write_without_an_answer_does_not_hold_up_the_next_attempt_of_its_run(
+    db: Database, runs: RunStore
+) -> None:
+    run = await put(db)
+    settler = Settler(db, runs, lambda: "w", lambda **_: None)
+    first = ended(await claim_one(db), "retry", delay=0)
+    await db.write(lambda: runs.settle("w", [first]))  # it happened, and the answer was lost
+    settler.add(first)
+    await db.write(lambda: runs.admit(10))
+    settler.add(ended(await claim_one(db), "succeeded", result="2"))
+    while await settler.run_once():
+        pass
+    assert (await get(db, run.id)).state == "succeeded"
+    assert [each.outcome for each in await db.read(lambda: runs.attempts(run.id))] == ["retry", "succeeded"]
+
+
 async def test_what_a_task_completed_by_itself_is_not_counted_as_late(db: Database, runs: RunStore) -> None:
     await put(db)
     held = await claim_one(db)

@@ -43,7 +43,7 @@ async def succeeded(client: Rota, ids: list[int]) -> None:
 
 
 async def test_a_slow_store_costs_no_worker_its_lease(crew: Crew, client: Rota, proxy: Proxy) -> None:
-    """Each question takes a fifteenth of the lease, as 2 s do of 30 s: a renewal takes four of them."""
+    """Each question takes a fifteenth of the lease, as 2 s do of 30 s: a renewal takes two of them."""
     workers = [crew.worker(lease=3, store=proxy.url) for _ in range(2)]
     await crew.working(*workers)
     ids = await napping(crew, client, *[0.0] * 4, 4.0)

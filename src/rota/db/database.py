@@ -79,7 +79,10 @@ class Database(ABC):
 
     @abstractmethod
     def write_from_thread(self, work: Work[T]) -> T:
-        """Run an operation from a thread that is not the event loop's, in the way of nobody there."""
+        """Run an operation from a thread that is not the event loop's, in the way of nobody there.
+
+        Each of its statements stands for itself: there may be no transaction around them.
+        """
 
     @abstractmethod
     async def notify(self, topic: str) -> None:

@@ -191,8 +191,8 @@ class _Aside:
                 self._connection = await asyncpg.connect(
                     self._url, timeout=_CONNECT_SECONDS, command_timeout=_CONNECT_SECONDS
                 )
-            async with self._connection.transaction():
-                return await run(self._connection, work(), self._now)
+            # A statement is a transaction here: to begin and to commit would be two more questions to a slow store.
+            return await run(self._connection, work(), self._now)
 
 
 async def run(connection: Any, operation: Operation[T], now: Callable[[], int] | None) -> T:

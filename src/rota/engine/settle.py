@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from itertools import takewhile
 from typing import Protocol
 
 from rota.db.database import Database
@@ -48,8 +47,7 @@ class Settler:
         """Write what has ended under one name, the oldest first; returns how many attempts."""
         if not self._ended:
             return 0
-        worker = self._ended[0][0]
-        batch = [each for _, each in takewhile(lambda named: named[0] == worker, self._ended[:_MOST])]
+        worker, batch = self._next_batch()
         del self._ended[: len(batch)]
         self._writing = batch
         try:
@@ -70,6 +68,19 @@ class Settler:
         if scheduled or any(each.delay is not None or each.limited for each in batch):
             self._told(scheduled=scheduled)
         return len(batch)
+
+    def _next_batch(self) -> tuple[str, list[Settled]]:
+        """Return what one write takes: of one name, and of each run one attempt.
+
+        An attempt whose write had no answer may still be here when the next one of its run has ended.
+        """
+        worker = self._ended[0][0]
+        batch: dict[int, Settled] = {}
+        for name, each in self._ended[:_MOST]:
+            if name != worker or each.run in batch:
+                break
+            batch[each.run] = each
+        return worker, list(batch.values())
 
     def _may_be_ours(self, ended: Settled) -> bool:
         """Tell whether this attempt may have been ended before by its task, or by a write whose answer was lost."""
