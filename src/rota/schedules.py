@@ -30,7 +30,8 @@ from rota.schedule import (
     write_retry,
 )
 from rota.store.schedule_reads import FiringState, Revision, ScheduleReads, ScheduleState, State
-from rota.store.schedules import Author, Definition, ScheduleStore, Triggered
+from rota.store.schedule_rows import Author, Definition, Triggered
+from rota.store.schedules import ScheduleStore
 from rota.tasks import Call, Registry, TaskOptions, priority_number
 from rota.times.choices import one_of, whole_number
 from rota.times.decision import Reason

@@ -8,7 +8,8 @@ from typing import Any
 from rota.db.database import Database, Operation, Rows
 from rota.model import Attempt, Outcome, Run, RunError, RunState
 from rota.schedule import Kind
-from rota.store.schedules import EndedRun, KnownSchedule, ScheduleStore
+from rota.store.schedule_rows import EndedRun, KnownSchedule
+from rota.store.schedules import ScheduleStore
 from rota.times.moments import Instant, moment
 
 _INSERTED = ("task", "queue", "priority", "delay", "at", "args", "unique_key", "limits", "max_lost")
