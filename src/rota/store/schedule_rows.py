@@ -21,7 +21,7 @@ DEFINED = (
 STATE = (
     *("key", "state", "changed", "since", "through", "next", "wake", "due", "runs", "run_count", "started", "finished"),
     *("succeeded", "ended", "error", "failures", "asked", "average"),
-    *("hold_reason", "hold_at", "hold_until", "hold_by", "hold_note"),
+    *("hold_reason", "hold_at", "hold_until", "hold_by", "hold_note", "decided_at"),
 )
 RUN = (
     *("task", "queue", "priority", "at", "args", "limits", "gate", "max_lost", "schedule", "kind", "nominal"),
@@ -120,6 +120,13 @@ class KnownSchedule:
         """Return the values in the order of the columns."""
         return tuple(int(self.revised) if name == "changed" else self[name] for name in STATE)
 
+    def _last_start(self) -> Instant | None:
+        """Return when the last run started; one that ended before it began has only its end."""
+        started, due, finished = self["started"], self["due"], self["finished"]
+        if finished is not None and (started is None or (due is not None and started < due)):
+            return finished  # type: ignore[no-any-return]
+        return started  # type: ignore[no-any-return]
+
     def past(self, resumed: Instant | None) -> Past:
         """Return what the decision goes by."""
         hold = None if self["hold_reason"] is None else Hold(self["hold_reason"], self["hold_until"])
@@ -132,7 +139,7 @@ class KnownSchedule:
             due=self["due"],
             runs=self["runs"],
             under_way=self.under_way,
-            started=self["started"],
+            started=self._last_start(),
             finished=self["finished"],
             succeeded=self["succeeded"],
             ended=self["ended"],
@@ -169,12 +176,16 @@ class Triggered:
     """The run's number; None where the overlap policy let none in."""
     blocker: int | None
     """The run under way that it waits for, or that kept it out."""
+    count: int = 0
+    """How many runs were made."""
 
 
-def first_wake(new: Definition, now: Instant) -> tuple[Instant | None, Instant | None]:
-    """Return the next and the wake of a schedule that is made now."""
+def first_wake(new: Definition, now: Instant) -> tuple[str, Instant | None, Instant | None]:
+    """Return the state, the next and the wake of a schedule that is made now."""
     decision = decide(new.key, read_rule(new.rule), read_policies(new.policies), Past(since=now), now)
-    return (None, now) if decision.fire or decision.skips else (decision.next, decision.wake)
+    if decision.fire or decision.skips:
+        return "active", None, now
+    return "finished" if decision.finished else "active", decision.next, decision.wake
 
 
 def anchored(rule: str) -> bool:
@@ -190,22 +201,61 @@ def decision_of(one: KnownSchedule, resumed: Instant | None, now: Instant) -> De
 
 def take_in(one: KnownSchedule, decision: Decision, resumed: Instant | None, now: Instant) -> None:
     """Write down what was decided."""
-    hold = one.past(resumed).hold
-    if hold is not None and not hold.open(now):
-        one.set(hold_reason=None, hold_at=None, hold_until=None, hold_by=None, hold_note=None)
-        if one["state"] in ("paused", "parked"):
-            one.set(state="active")
+    _lift(one, resumed, now)
     fired = decision.fire
     one.set(
         through=decision.through,
         next=decision.next,
-        wake=decision.wake,
+        wake=_waking(one, decision),
+        decided_at=now,
         due=fired[-1].due if fired else one["due"],
         runs=one["runs"] + len(fired),
         run_count=one["run_count"] + len(fired),
     )
     if decision.finished and one["state"] == "active":
         one.set(state="finished")
+
+
+def look(one: KnownSchedule, decision: Decision, resumed: Instant | None, now: Instant) -> None:
+    """Write down what is next. What is due already is left to whoever fires: it comes at once."""
+    if decision.fire or decision.skips:
+        one.set(wake=now)
+        return
+    _lift(one, resumed, now)
+    one.set(through=decision.through, next=decision.next, wake=_waking(one, decision), decided_at=now)
+    if one["state"] in ("active", "finished"):
+        goes_on = one["state"] == "active" or decision.next is not None
+        one.set(state="finished" if decision.finished or not goes_on else "active")
+
+
+def _lift(one: KnownSchedule, resumed: Instant | None, now: Instant) -> None:
+    """End a hold whose end has come."""
+    hold = one.past(resumed).hold
+    if hold is not None and not hold.open(now):
+        one.set(hold_reason=None, hold_at=None, hold_until=None, hold_by=None, hold_note=None)
+        if one["state"] in ("paused", "parked"):
+            one.set(state="active")
+
+
+def _waking(one: KnownSchedule, decision: Decision) -> Instant | None:
+    """Return when to decide again: at a hold's end, so that nobody is said to be held who is not, or as decided."""
+    if one["state"] not in ("paused", "parked") or one["hold_until"] is None:
+        return decision.wake
+    found: Instant = one["hold_until"]
+    return found if decision.wake is None else min(found, decision.wake)
+
+
+def closing(one: KnownSchedule, now: Instant, *, paused: bool, resumed: Instant | None) -> Decision:
+    """Answer what was due up to now under a rule that is about to go; what is held is skipped, not fired."""
+    retired = one["state"] == "retired"
+    hold = one.past(resumed).hold
+    if not (paused or retired or (hold is not None and hold.open(now))):
+        return decision_of(one, resumed, now)
+    reason = hold.reason if hold is not None else "paused"
+    past = replace(one.past(resumed), hold=Hold(reason, now + 1))
+    found = decide(one.key, read_rule(one["rule"]), read_policies(one["policies"]), past, now + 1)
+    through = None if found.through is None else min(found.through, now)
+    return replace(found, fire=(), cancel=False, through=through)
 
 
 def runs_of(one: KnownSchedule, decision: Decision, *, free: int) -> list[tuple[Any, ...]]:
@@ -258,7 +308,14 @@ def heard(one: KnownSchedule, run: EndedRun, now: Instant) -> list[tuple[str, st
 
 def to_open(one: KnownSchedule) -> int:
     """Return how many of the runs that wait for others may begin."""
-    queued = one.under_way - one.going
+    return max(0, min(one.under_way - one.going, _most(one) - one.going))
+
+
+def has_room(one: KnownSchedule) -> bool:
+    """Tell whether one more of its runs may go beside those that do."""
+    return one.going < _most(one)
+
+
+def _most(one: KnownSchedule) -> int:
     policies = read_policies(one["policies"])
-    most = policies.max_running if policies.overlap == "allow" else 1
-    return max(0, min(queued, most - one.going))
+    return policies.max_running if policies.overlap == "allow" else 1

@@ -22,15 +22,18 @@ from rota.store.schedule_rows import (
     KnownSchedule,
     Triggered,
     anchored,
+    closing,
     decision_of,
     first_wake,
+    has_room,
     heard,
+    look,
     run_of,
     runs_of,
     take_in,
     to_open,
 )
-from rota.times.decision import Firing, Skip
+from rota.times.decision import Decision, Firing, Skip
 from rota.times.moments import Instant
 from rota.times.overlap import room
 
@@ -52,7 +55,8 @@ class ScheduleStore:
         is touched.
         """
         now, _ = yield from self._clock()
-        rows = [(*each.values(), "active", *first_wake(each, now)) for each in new]
+        new = sorted(new, key=lambda each: each.key)  # locks are taken in one order
+        rows = [(*each.values(), *first_wake(each, now)) for each in new]
         columns = (*DEFINED, "state", "next", "wake")
         made = {row[0] for row in (yield self._db.many("schedules.insert", columns, rows))}
         fresh = [each for each in new if each.key in made]
@@ -71,8 +75,10 @@ class ScheduleStore:
         touched = [each for each in new if each.key in differing or each.key in back]
         if not touched:
             return set()
-        # What was due under the old rule is answered under it.
-        yield from self._decide([known[each.key] for each in touched if "rule" in differing.get(each.key, ())])
+        # What was due under the old rule is answered under it; an interval only counts differently.
+        other = [each for each in touched if "rule" in differing.get(each.key, ())]
+        closed = [each.key for each in other if not (anchored(known[each.key]["rule"]) and anchored(each.rule))]
+        yield from self._decide([known[key] for key in closed], closed=True)
         now, _ = yield from self._clock()
         if differing:
             changed = [each for each in touched if each.key in differing]
@@ -80,15 +86,17 @@ class ScheduleStore:
             yield from self._tag([each for each in changed if "tags" in differing[each.key]], set())
         for each in touched:
             one = known[each.key]
-            was = one.row["rule"]
             one.row |= dict(zip(DEFINED, each.values(), strict=True))
             one.revised = True
-            if one["state"] in ("finished", "retired"):
+            if one["state"] == "finished":
                 one.set(state="active")
-                if one.row["state"] == "retired":
+            if one["state"] == "retired":
+                held = one["hold_reason"] is not None and (one["hold_until"] is None or one["hold_until"] > now)
+                one.set(state=one["hold_reason"] if held else "active")  # somebody's pause stays
+                if not held:
                     one.set(hold_reason="paused", hold_until=now)
-            if was != each.rule and not (anchored(was) and anchored(each.rule)):
-                one.set(since=now, through=None, asked=None)
+            if each.key in closed:
+                one.set(since=now, asked=None)
         yield from self.look_ahead([known[each.key] for each in touched])
         yield from self._revise(
             [
@@ -126,30 +134,33 @@ class ScheduleStore:
 
     def fire(self, most: int) -> Operation[Fired]:
         """Decide about the schedules that are due, store their runs, record their skips."""
-        now, paused = yield from self._clock()
+        _, paused = yield from self._clock()
         if paused:
             return Fired(0, 0, 0, {})
         rows = yield self._db.query("schedules.due", most=most)
         if not rows:
             return Fired(0, 0, 0, {})
-        return (yield from self._decide([KnownSchedule(dict(row)) for row in rows], now))
+        return (yield from self._decide([KnownSchedule(dict(row)) for row in rows]))
 
     def next_wake(self) -> Operation[int | None]:
         """Return how long until a schedule is due; None while all are paused or none will be."""
         (row,) = yield self._db.query("schedules.next_wake")
         return None if row["paused"] else row["wait"]
 
-    def _decide(self, known: Sequence[KnownSchedule], at: Instant | None = None) -> Operation[Fired]:
-        """Answer every due instant of these schedules."""
+    def _decide(self, known: Sequence[KnownSchedule], *, closed: bool = False) -> Operation[Fired]:
+        """Answer every due instant of these schedules; where they are `closed`, under a rule that is about to go."""
         if not known:
             return Fired(0, 0, 0, {})
-        now = at if at is not None else (yield from self._clock())[0]
+        now, paused = yield from self._clock()
         resumed = yield from self._resumed()
         yield from self._count(known)
         runs: list[tuple[Any, ...]] = []
         skips: list[tuple[str, Skip, Instant | None]] = []
         late: list[int] = []
-        decided = {one.key: decision_of(one, resumed, now) for one in known}
+        if closed:
+            decided = {one.key: closing(one, now, paused=paused, resumed=resumed) for one in known}
+        else:
+            decided = {one.key: decision_of(one, resumed, now) for one in known}
         cancelled = yield from self._cancel(
             [key for key, each in decided.items() if each.cancel], "replaced by a newer run"
         )
@@ -161,6 +172,8 @@ class ScheduleStore:
             late += [now - each.due for each in decision.fire]
             take_in(one, decision, resumed, now)
         stored = yield from self._store(runs)
+        if len(stored) < len(runs):
+            _take_back(known, decided, stored, now)
         yield from self._skip(skips)
         yield self._db.many("schedules.decided", STATE, [one.values() for one in known])
         ready: dict[str, int] = {}
@@ -232,6 +245,11 @@ class ScheduleStore:
         if revised:
             yield from self._revise(revised, Author("rota"))
 
+    def gate(self, known: KnownSchedule) -> Operation[str | None]:
+        """Return what a run that is to be tried again waits behind while there is no room beside what is under way."""
+        yield from self._count([known])
+        return None if has_room(known) else f"@{known.key}"
+
     # Hold
 
     def pause(
@@ -260,14 +278,14 @@ class ScheduleStore:
     def resume(self, keys: Sequence[str], author: Author) -> Operation[set[str]]:
         """Let schedules go on with the future, and record what passed; returns those that were held."""
         known = yield from self._lock(keys)
-        now, _ = yield from self._clock()
+        now, paused = yield from self._clock()
         held = [one for one in known.values() if one["state"] in ("paused", "parked", "retired")]
         for one in held:
             reason = one["hold_reason"] or "paused"
             one.set(state="active", hold_reason=reason, hold_until=now, failures=0)
             one.revised = True
         if held:
-            yield from self._decide(held, now)
+            yield from (self.look_ahead(held) if paused else self._decide(held))
             yield from self._revise([(one.key, "resumed", {}) for one in held], author)
         return {one.key for one in held}
 
@@ -313,7 +331,7 @@ class ScheduleStore:
         known.under_way += len(stored)
         yield from self.look_ahead([known])
         yield from self._revise([(known.key, "triggered" if kind == "manual" else "back-filled", {})], author)
-        return Triggered(stored[0]["id"], blocker)
+        return Triggered(stored[0]["id"], blocker, len(stored))
 
     def remove(self, keys: Sequence[str], author: Author) -> Operation[set[str]]:
         """Remove schedules: what waits is cancelled, what runs ends, the history stays."""
@@ -379,15 +397,19 @@ class ScheduleStore:
             if one["state"] == "retired":
                 one.set(next=None, wake=None)
                 continue
-            decision = decision_of(one, resumed, now)
-            if decision.fire or decision.skips:
-                one.set(wake=now)
-            else:
-                finished = decision.finished and one["state"] == "active"
-                one.set(through=decision.through, next=decision.next, wake=decision.wake)
-                one.set(state="finished" if finished else one["state"])
+            look(one, decision_of(one, resumed, now), resumed, now)
         yield self._db.many("schedules.decided", STATE, [one.values() for one in known])
 
     def _revise(self, changes: Sequence[tuple[str, str, dict[str, Any]]], author: Author) -> Operation[None]:
         rows = [(key, author.by, what, author.note, json.dumps(changed)) for key, what, changed in changes]
         yield self._db.many("revisions.insert", ("schedule", "by_whom", "what", "note", "changes"), rows)
+
+
+def _take_back(known: Sequence[KnownSchedule], decided: dict[str, Decision], stored: Rows, now: Instant) -> None:
+    """Take back what was counted of firings that somebody else had made before, and look again at once."""
+    mine = {(row["schedule"], row["nominal"]) for row in stored}
+    for one in known:
+        lost = sum((one.key, each.due) not in mine for each in decided[one.key].fire)
+        if lost:
+            one.set(runs=one["runs"] - lost, run_count=one["run_count"] - lost)
+            one.set(wake=now if one["state"] == "active" else one["wake"])
