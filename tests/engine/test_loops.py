@@ -199,7 +199,7 @@ async def test_a_batch_has_its_bound(db: Database, runs: RunStore) -> None:
 
 async def test_who_admits_is_told_of_what_waits_again(db: Database, runs: RunStore) -> None:
     waiting: list[bool] = []
-    settler = Settler(db, runs, lambda: "w", lambda: waiting.append(True))
+    settler = Settler(db, runs, lambda: "w", lambda **_: waiting.append(True))
     await put(db)
     settler.add(ended(await claim_one(db), "retry", delay=SECOND))
     await settler.run_once()
