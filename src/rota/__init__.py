@@ -44,7 +44,7 @@ from rota.schedule import Schedule
 from rota.schedules import PutCounts, Upcoming, Why
 from rota.store.limits import LimitState
 from rota.store.schedule_reads import FiringState, HeldState, Revision, SchedulesStatus, ScheduleState
-from rota.store.schedules import Triggered
+from rota.store.schedule_rows import Triggered
 from rota.tasks import Call, Task
 from rota.times import Adaptive, AnyOf, At, Calendar, Cron, Every, OnFailure, Retry, Rule
 from rota.version import __version__

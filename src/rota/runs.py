@@ -81,6 +81,7 @@ class Runs:
         if state is None:
             return (await self.get(run)).state
         self._knock("cancel" if state == "running" else "waiting")  # where it waited there may be room now
+        self._knock("schedules")  # what counts from its end has a next now
         return state
 
     async def retry(self, run: int) -> Run[Any]:

@@ -78,11 +78,6 @@ class Schedule:
             raise InvalidSchedule("call", call, "use what task.call(…) returns", "is not a call")
         if not isinstance(rule, Rule):
             raise InvalidSchedule("rule", rule, "use a rule, such as Cron('0 9 * * MON')", "is not a rule")
-        if retry is not None and not isinstance(retry, Retry):
-            raise InvalidSchedule("retry", retry, "use a rota.Retry")
-        if not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION or "\0" in description:
-            allowed = f"use text of up to {LONGEST_DESCRIPTION} characters, without NUL"
-            raise InvalidSchedule("description", description, allowed)
         policies = Policies(
             overlap=overlap,
             max_running=max_running,
@@ -105,9 +100,9 @@ class Schedule:
             priority=None if priority is None else priority_number(priority),
             limits=limit_keys(limits),
             timeout=None if timeout is None else timedelta(microseconds=duration(timeout, "timeout", least=1)),
-            retry=retry,
+            retry=schedule_retry(retry),
             tags=schedule_tags(tags),
-            description=description,
+            description=schedule_description(description),
         )
 
 
@@ -116,6 +111,21 @@ def schedule_key(key: object) -> str:
     if not isinstance(key, str) or not _KEY.fullmatch(key):
         raise InvalidSchedule("key", key, _KEYS)
     return key
+
+
+def schedule_retry(retry: object) -> Retry | None:
+    """Return how the runs of a schedule are retried, or refuse it."""
+    if retry is not None and not isinstance(retry, Retry):
+        raise InvalidSchedule("retry", retry, "use a rota.Retry")
+    return retry
+
+
+def schedule_description(description: object) -> str:
+    """Return the description of a schedule, or refuse it."""
+    if not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION or "\0" in description:
+        allowed = f"use text of up to {LONGEST_DESCRIPTION} characters, without NUL"
+        raise InvalidSchedule("description", description, allowed)
+    return description
 
 
 def schedule_tags(tags: Iterable[str]) -> tuple[str, ...]:

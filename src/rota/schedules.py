@@ -24,7 +24,9 @@ from rota.limit import keys as limit_keys
 from rota.schedule import (
     Schedule,
     read_rule,
+    schedule_description,
     schedule_key,
+    schedule_retry,
     schedule_tags,
     write_policies,
     write_retry,
@@ -38,7 +40,8 @@ from rota.store.schedule_reads import (
     ScheduleState,
     State,
 )
-from rota.store.schedules import Author, Definition, ScheduleStore, Triggered
+from rota.store.schedule_rows import Author, Definition, Triggered
+from rota.store.schedules import ScheduleStore
 from rota.tasks import Call, Registry, TaskOptions, priority_number
 from rota.times.choices import one_of, whole_number
 from rota.times.decision import Reason
@@ -176,7 +179,7 @@ class Schedules:
             queue=options.queue if schedule.queue is None else schedule.queue,
             priority=options.priority if schedule.priority is None else schedule.priority,
             limits=json.dumps(limits) if limits else None,
-            max_lost=0 if options.on_lost == "fail" else options.max_lost,
+            max_lost=_lost_allowed(options),
             timeout=None if schedule.timeout is None else micros(schedule.timeout),
             retry=write_retry(schedule.retry),
             tags=schedule.tags,
@@ -463,15 +466,15 @@ class Schedules:
             answer = yield from self._reads.answer(key, when)
             known = yield from self._reads.get(key)
             rule = yield from self._reads.rule_at(key, when)
-            return answer, known, rule
+            return answer, known, rule, (yield from self._reads.now())
 
-        answer, known, rule = await self._db.read(work)
+        answer, known, rule, now = await self._db.read(work)
         if known is None and answer is None:
             revisions = await self.revisions(key, limit=1)
             if not revisions:
                 raise UnknownSchedule(key)
             return Why(key, moment(when), f"the schedule was removed on {revisions[0].at:%Y-%m-%d %H:%M:%S %Z}")
-        return Why(key, moment(when), _answer_words(answer, known, rule, when), answer)
+        return Why(key, moment(when), _answer_words(answer, known, rule, when, now), answer)
 
 
 # Parts
@@ -482,6 +485,10 @@ def _author(by: str | None, note: str | None) -> Author:
         if value is not None and (not isinstance(value, str) or len(value) > _LONGEST_NOTE or "\0" in value):
             raise Invalid(name, value, f"use text of up to {_LONGEST_NOTE} characters, without NUL")
     return Author(by, note)
+
+
+def _lost_allowed(options: TaskOptions) -> int:
+    return 0 if options.on_lost == "fail" else options.max_lost
 
 
 def _resolves(tasks: Registry, name: str, args: str) -> bool:
@@ -525,11 +532,11 @@ def _changed(row: Any, values: dict[str, Any]) -> Definition:
         queue=TaskOptions(queue=values.get("queue", known.queue)).queue,
         priority=priority_number(values.get("priority", known.priority)),
         limits=json.dumps(limits) if limits else None,
-        max_lost=row["max_lost"],
+        max_lost=row["max_lost"] if call is None else _lost_allowed(call.options),
         timeout=None if timeout is None else duration(timeout, "timeout", least=1),
-        retry=write_retry(values.get("retry", known.retry)),
+        retry=write_retry(schedule_retry(values.get("retry", known.retry))),
         tags=schedule_tags(values.get("tags", known.tags)),
-        description=values.get("description", known.description),
+        description=schedule_description(values.get("description", known.description)),
     )
 
 
@@ -569,7 +576,9 @@ def _held_words(held: HeldState) -> str:
     return f"{held.reason}{who}{until}" + (f": {held.note}" if held.note else "")
 
 
-def _answer_words(answer: FiringState | None, known: ScheduleState | None, rule: str | None, at: Instant) -> str:
+def _answer_words(
+    answer: FiringState | None, known: ScheduleState | None, rule: str | None, at: Instant, now: Instant
+) -> str:
     if answer is not None and answer.run is not None:
         return f"run {answer.run} stands for it: {answer.state}"
     if answer is not None and answer.reason is not None:
@@ -579,7 +588,7 @@ def _answer_words(answer: FiringState | None, known: ScheduleState | None, rule:
         return "nothing is known of it any more"
     if rule == "":
         return f"the schedule was made later, at {_shown(known.created_at)}"
-    if at > instant(clock.now()):
+    if at > now:
         return "it lies ahead" + ("" if known.next_due is None else f"; the next one is {_shown(known.next_due)}")
     return _unanswered_words(known, known.rule if rule is None else read_rule(rule), at)
 

@@ -7,7 +7,8 @@ from rota.db.database import Database
 from rota.engine.admit import Knock
 from rota.engine.bell import Bell
 from rota.errors import StoreUnavailable
-from rota.store.schedules import Fired, ScheduleStore
+from rota.store.schedule_rows import Fired
+from rota.store.schedules import ScheduleStore
 
 _MOST = 500
 """How many schedules one transaction decides about: more would keep others from theirs."""

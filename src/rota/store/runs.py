@@ -8,7 +8,8 @@ from typing import Any
 from rota.db.database import Database, Operation, Rows
 from rota.model import Attempt, Outcome, Run, RunError, RunState
 from rota.schedule import Kind
-from rota.store.schedules import EndedRun, KnownSchedule, ScheduleStore
+from rota.store.schedule_rows import EndedRun, KnownSchedule
+from rota.store.schedules import ScheduleStore
 from rota.times.moments import Instant, moment
 
 _INSERTED = ("task", "queue", "priority", "delay", "at", "args", "unique_key", "limits", "max_lost")
@@ -193,7 +194,11 @@ class RunStore:
 
     def hand_back(self, worker: str, held: Iterable[tuple[int, int]]) -> Operation[None]:
         """Give back runs that were claimed and never begun, as if they had not been."""
-        yield self._db.many("runs.hand_back", ("id", "attempt"), list(held), worker=worker)
+        known = yield from self._schedules_of(worker)
+        rows = yield self._db.many("runs.hand_back", ("id", "attempt"), list(held), worker=worker)
+        over = [row for row in rows if row["state"] == "cancelled" and row["schedule"] is not None]
+        if over:
+            yield from self._schedules.ended(known, [EndedRun(r["id"], r["schedule"], "cancelled") for r in over])
 
     def held_by(self, worker: str) -> Operation[set[tuple[int, int]]]:
         """Return what the store says a worker holds: (run, attempt)."""
@@ -240,6 +245,11 @@ class RunStore:
             return {}
         return (yield from self._schedules.hold_rows([rows[0][0]]))
 
+    def _schedules_of(self, worker: str) -> Operation[dict[str, KnownSchedule]]:
+        """Hold the schedules of what a worker holds."""
+        rows = yield self._db.query("runs.schedules_of", worker=worker)
+        return (yield from self._schedules.hold_rows(row[0] for row in rows))
+
     def retry(self, run: int) -> Operation[str | None]:
         """Make an ended run ready again, with its history, and return its queue.
 
@@ -249,7 +259,8 @@ class RunStore:
         if found is not None and found.unique is not None and self._db.dialect == "postgres":
             yield self._db.query("runs.lock_key", unique_key=found.unique)
         known = yield from self._schedule_of(run)
-        rows = yield self._db.query("runs.retry", id=run)
+        gate = (yield from self._schedules.gate(next(iter(known.values())))) if known else None
+        rows = yield self._db.query("runs.retry", id=run, gate=gate)
         if rows and known:
             yield from self._schedules.look_ahead(list(known.values()))
         return rows[0]["queue"] if rows else None
@@ -268,6 +279,7 @@ class RunStore:
 
     def lose(self, worker: str, *, counts: bool = True) -> Operation[Rows]:
         """Take a worker's runs back: ready again, or failed where they were lost too often or must not run twice."""
+        known = yield from self._schedules_of(worker)
         rows = yield self._db.query(
             "runs.lost", worker=worker, forbidden=_FORBIDDEN, too_often=_TOO_OFTEN, counts=int(counts)
         )
@@ -278,7 +290,6 @@ class RunStore:
             yield self._db.many("taken.end", ("holder",), ended)
         over = [row for row in rows if row["state"] != "ready" and row["schedule"] is not None]
         if over:
-            known = yield from self._schedules.hold_rows(row["schedule"] for row in over)
             ends = [EndedRun(r["id"], r["schedule"], r["state"], r["started_at"], r["error"], "Lost") for r in over]
             yield from self._schedules.ended(known, ends)
         return rows

@@ -10,6 +10,7 @@ from rota.model import Run, RunError, RunState
 from rota.schedule import Kind, read_policies, read_retry, read_rule
 from rota.times.backoff import Retry
 from rota.times.decision import Reason
+from rota.times.exclusion import excluded
 from rota.times.moments import Instant, moment
 from rota.times.policies import Policies
 from rota.times.rule import Rule
@@ -178,19 +179,22 @@ class ScheduleReads:
         most: int = 50,
     ) -> Operation[Any]:
         """Return schedules by key."""
-        least = prefix or None
         rows = yield self._db.query(
             "schedules.list",
             state=state,
             task=task,
             app=app,
             tag=tag,
-            least=least,
-            most_key=None if least is None else f"{least}\x7f",
+            prefix=prefix or None,
             after=after,
             most=most,
         )
         return [ScheduleState.read(row) for row in rows]
+
+    def now(self) -> Operation[Instant]:
+        """Return what the store's clock says."""
+        (row,) = yield self._db.query("schedules.now")
+        return row["now"]  # type: ignore[no-any-return]
 
     def declared(self, app: str) -> Operation[Any]:
         """Return the keys that an application declared and has not retired."""
@@ -263,6 +267,10 @@ class ScheduleReads:
         if runs:
             return _ran(runs[0])
         skips = yield self._db.query("schedules.skip_at", key=key, at=at)
+        if len(skips) > 1:  # excluded instants may lie between others
+            known = yield from self.get(key)
+            out = known is not None and excluded(known.policies.exclude, at)
+            skips = [row for row in skips if (row["reason"] == "excluded") == out] or skips
         return _skipped(skips[0]) if skips else None
 
     def rule_at(self, key: str, at: Instant) -> Operation[str | None]:

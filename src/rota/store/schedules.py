@@ -5,177 +5,37 @@ records the skips and writes the schedules down, in one operation. The unique in
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rota.db.database import Database, Operation, Rows
 from rota.errors import UnknownSchedule
-from rota.schedule import Kind, kind_of, read_policies, read_rule
-from rota.times.decision import Decision, Firing, Hold, Past, Skip
-from rota.times.due import decide
-from rota.times.intervals import Every
+from rota.schedule import Kind, read_policies
+from rota.store.schedule_rows import (
+    DEFINED,
+    RUN,
+    STATE,
+    Author,
+    Definition,
+    EndedRun,
+    Fired,
+    KnownSchedule,
+    Triggered,
+    anchored,
+    closing,
+    decision_of,
+    first_wake,
+    has_room,
+    heard,
+    look,
+    run_of,
+    runs_of,
+    take_in,
+    to_open,
+)
+from rota.times.decision import Decision, Firing, Skip
 from rota.times.moments import Instant
 from rota.times.overlap import room
-
-_LATE_PRIORITY = 25
-"""Catching up goes one priority lower."""
-_LEAST_PRIORITY = -32_768
-_DEFINED = (
-    *("key", "app", "declared", "task", "args", "rule", "policies", "queue", "priority", "limits", "max_lost"),
-    *("timeout", "retry", "tags", "description"),
-)
-_STATE = (
-    *("key", "state", "changed", "since", "through", "next", "wake", "due", "runs", "run_count", "started", "finished"),
-    *("succeeded", "ended", "error", "failures", "asked", "average"),
-    *("hold_reason", "hold_at", "hold_until", "hold_by", "hold_note"),
-)
-_RUN = (
-    *("task", "queue", "priority", "at", "args", "limits", "gate", "max_lost", "schedule", "kind", "nominal"),
-    *("timeout", "retry"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """What people say of a schedule, as the store writes it."""
-
-    key: str
-    app: str
-    declared: bool
-    task: str
-    args: str
-    rule: str
-    policies: str
-    queue: str
-    priority: int
-    limits: str | None
-    max_lost: int
-    timeout: int | None
-    retry: str | None
-    tags: tuple[str, ...]
-    description: str
-
-    def values(self) -> tuple[Any, ...]:
-        """Return the values in the order of the columns."""
-        return tuple(
-            json.dumps(self.tags)
-            if name == "tags"
-            else int(self.declared)
-            if name == "declared"
-            else getattr(self, name)
-            for name in _DEFINED
-        )
-
-    def changes(self, row: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """Return what differs from what is stored: the old and the new value of each."""
-        new = dict(zip(_DEFINED, self.values(), strict=True))
-        return {name: [row[name], new[name]] for name in _DEFINED[1:] if row[name] != new[name]}
-
-
-@dataclass(frozen=True, slots=True)
-class Author:
-    """Who changes something, and why."""
-
-    by: str | None = None
-    note: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EndedRun:
-    """How a run of a schedule ended, once and for all."""
-
-    run: int
-    schedule: str
-    state: str
-    """succeeded, failed or cancelled."""
-    started_at: Instant | None = None
-    error: str | None = None
-    kind: str | None = None
-    """The kind of its error."""
-    asked: int | None = None
-    """How long after its end it asked to be run next."""
-
-
-@dataclass(slots=True)
-class KnownSchedule:
-    """A schedule while a verb works on it: its row, and what changes of it."""
-
-    row: dict[str, Any]
-    under_way: int = 0
-    going: int = 0
-    """How many of those under way do not wait for another to end."""
-    first: int | None = None
-    """The oldest run under way."""
-    revised: bool = False
-    new: dict[str, Any] = field(default_factory=dict)
-
-    def __getitem__(self, name: str) -> Any:
-        return self.new.get(name, self.row[name]) if name in self.row else self.new[name]
-
-    def set(self, **values: Any) -> None:
-        """Change columns."""
-        self.new |= values
-
-    @property
-    def key(self) -> str:
-        """Its key."""
-        found: str = self.row["key"]
-        return found
-
-    def values(self) -> tuple[Any, ...]:
-        """Return the values in the order of the columns."""
-        return tuple(int(self.revised) if name == "changed" else self[name] for name in _STATE)
-
-    def past(self, resumed: Instant | None) -> Past:
-        """Return what the decision goes by."""
-        hold = None if self["hold_reason"] is None else Hold(self["hold_reason"], self["hold_until"])
-        if resumed is not None and resumed > self.row["decided_at"]:  # all schedules were paused until then
-            end = resumed if hold is None else hold.until
-            hold = hold if hold is not None and (end is None or end > resumed) else Hold("paused", resumed)
-        return Past(
-            since=self["since"],
-            through=self["through"],
-            due=self["due"],
-            runs=self["runs"],
-            under_way=self.under_way,
-            started=self["started"],
-            finished=self["finished"],
-            succeeded=self["succeeded"],
-            ended=self["ended"],
-            failures=self["failures"],
-            asked=self["asked"],
-            average=self["average"],
-            hold=hold,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Fired:
-    """What a round of firing came to."""
-
-    schedules: int
-    """How many were decided about."""
-    runs: int
-    skips: int
-    ready: dict[str, int]
-    """How many runs of each queue are ready."""
-    cancelled: bool = False
-    """Whether workers are to hear that runs were cancelled."""
-    lost: int = 0
-    """How many firings somebody else had made before."""
-    lateness: tuple[int, ...] = ()
-    """How late each run was fired, in microseconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Triggered:
-    """What came of a run that somebody wanted at once."""
-
-    run: int | None
-    """The run's number; None where the overlap policy let none in."""
-    blocker: int | None
-    """The run under way that it waits for, or that kept it out."""
 
 
 class ScheduleStore:
@@ -195,8 +55,9 @@ class ScheduleStore:
         is touched.
         """
         now, _ = yield from self._clock()
-        rows = [(*each.values(), "active", *_first(each, now)) for each in new]
-        columns = (*_DEFINED, "state", "next", "wake")
+        new = sorted(new, key=lambda each: each.key)  # locks are taken in one order
+        rows = [(*each.values(), *first_wake(each, now)) for each in new]
+        columns = (*DEFINED, "state", "next", "wake")
         made = {row[0] for row in (yield self._db.many("schedules.insert", columns, rows))}
         fresh = [each for each in new if each.key in made]
         if fresh:
@@ -214,24 +75,28 @@ class ScheduleStore:
         touched = [each for each in new if each.key in differing or each.key in back]
         if not touched:
             return set()
-        # What was due under the old rule is answered under it.
-        yield from self._decide([known[each.key] for each in touched if "rule" in differing.get(each.key, ())])
+        # What was due under the old rule is answered under it; an interval only counts differently.
+        other = [each for each in touched if "rule" in differing.get(each.key, ())]
+        closed = [each.key for each in other if not (anchored(known[each.key]["rule"]) and anchored(each.rule))]
+        yield from self._decide([known[key] for key in closed], closed=True)
         now, _ = yield from self._clock()
         if differing:
             changed = [each for each in touched if each.key in differing]
-            yield self._db.many("schedules.define", _DEFINED, [each.values() for each in changed])
+            yield self._db.many("schedules.define", DEFINED, [each.values() for each in changed])
             yield from self._tag([each for each in changed if "tags" in differing[each.key]], set())
         for each in touched:
             one = known[each.key]
-            was = one.row["rule"]
-            one.row |= dict(zip(_DEFINED, each.values(), strict=True))
+            one.row |= dict(zip(DEFINED, each.values(), strict=True))
             one.revised = True
-            if one["state"] in ("finished", "retired"):
+            if one["state"] == "finished":
                 one.set(state="active")
-                if one.row["state"] == "retired":
+            if one["state"] == "retired":
+                held = one["hold_reason"] is not None and (one["hold_until"] is None or one["hold_until"] > now)
+                one.set(state=one["hold_reason"] if held else "active")  # somebody's pause stays
+                if not held:
                     one.set(hold_reason="paused", hold_until=now)
-            if was != each.rule and not (_anchored(was) and _anchored(each.rule)):
-                one.set(since=now, through=None, asked=None)
+            if each.key in closed:
+                one.set(since=now, asked=None)
         yield from self.look_ahead([known[each.key] for each in touched])
         yield from self._revise(
             [
@@ -284,43 +149,48 @@ class ScheduleStore:
 
     def fire(self, most: int) -> Operation[Fired]:
         """Decide about the schedules that are due, store their runs, record their skips."""
-        now, paused = yield from self._clock()
+        _, paused = yield from self._clock()
         if paused:
             return Fired(0, 0, 0, {})
         rows = yield self._db.query("schedules.due", most=most)
         if not rows:
             return Fired(0, 0, 0, {})
-        return (yield from self._decide([KnownSchedule(dict(row)) for row in rows], now))
+        return (yield from self._decide([KnownSchedule(dict(row)) for row in rows]))
 
     def next_wake(self) -> Operation[int | None]:
         """Return how long until a schedule is due; None while all are paused or none will be."""
         (row,) = yield self._db.query("schedules.next_wake")
         return None if row["paused"] else row["wait"]
 
-    def _decide(self, known: Sequence[KnownSchedule], at: Instant | None = None) -> Operation[Fired]:
-        """Answer every due instant of these schedules."""
+    def _decide(self, known: Sequence[KnownSchedule], *, closed: bool = False) -> Operation[Fired]:
+        """Answer every due instant of these schedules; where they are `closed`, under a rule that is about to go."""
         if not known:
             return Fired(0, 0, 0, {})
-        now = at if at is not None else (yield from self._clock())[0]
+        now, paused = yield from self._clock()
         resumed = yield from self._resumed()
         yield from self._count(known)
         runs: list[tuple[Any, ...]] = []
         skips: list[tuple[str, Skip, Instant | None]] = []
         late: list[int] = []
-        decided = {one.key: _decision(one, resumed, now) for one in known}
+        if closed:
+            decided = {one.key: closing(one, now, paused=paused, resumed=resumed) for one in known}
+        else:
+            decided = {one.key: decision_of(one, resumed, now) for one in known}
         cancelled = yield from self._cancel(
             [key for key, each in decided.items() if each.cancel], "replaced by a newer run"
         )
         for one in known:
             decision = decided[one.key]
             through = one["through"]
-            runs += _runs(one, decision, free=cancelled.get(one.key, 0))
+            runs += runs_of(one, decision, free=cancelled.get(one.key, 0))
             skips += [(one.key, skip, through) for skip in decision.skips]
             late += [now - each.due for each in decision.fire]
-            _take_in(one, decision, resumed, now)
+            take_in(one, decision, resumed, now)
         stored = yield from self._store(runs)
+        if len(stored) < len(runs):
+            _take_back(known, decided, stored, now)
         yield from self._skip(skips)
-        yield self._db.many("schedules.decided", _STATE, [one.values() for one in known])
+        yield self._db.many("schedules.decided", STATE, [one.values() for one in known])
         ready: dict[str, int] = {}
         for row in stored:
             if row["state"] == "ready":
@@ -331,7 +201,7 @@ class ScheduleStore:
     def _store(self, runs: Sequence[tuple[Any, ...]]) -> Operation[Rows]:
         if not runs:
             return ()
-        return (yield self._db.many("schedules.runs", _RUN, runs))
+        return (yield self._db.many("schedules.runs", RUN, runs))
 
     def _skip(self, skips: Sequence[tuple[str, Skip, Instant | None]]) -> Operation[None]:
         """Record skips; one that goes on where the schedule's last one ended, for the same reason, lengthens it."""
@@ -368,27 +238,32 @@ class ScheduleStore:
 
     # Hear
 
-    def hold_rows(self, keys: Iterable[str]) -> Operation[dict[str, "KnownSchedule"]]:
+    def hold_rows(self, keys: Iterable[str]) -> Operation[dict[str, KnownSchedule]]:
         """Hold the rows of schedules whose runs are about to be settled: schedules come before runs."""
         return (yield from self._lock(keys, missing=True))
 
-    def ended(self, known: dict[str, "KnownSchedule"], runs: Sequence[EndedRun]) -> Operation[None]:
+    def ended(self, known: dict[str, KnownSchedule], runs: Sequence[EndedRun]) -> Operation[None]:
         """Take in how runs ended: what is next, failures in a row, what waited for them."""
         now, _ = yield from self._clock()
         touched = {one.schedule: known[one.schedule] for one in runs if one.schedule in known}
         revised: list[tuple[str, str, dict[str, Any]]] = []
         for run in runs:
             if run.schedule in touched:
-                revised += _heard(touched[run.schedule], run, now)
+                revised += heard(touched[run.schedule], run, now)
         if not touched:
             return
         yield from self._count(list(touched.values()))
-        opening = [(key, wanted) for key, one in touched.items() if (wanted := _to_open(one))]
+        opening = [(key, wanted) for key, one in touched.items() if (wanted := to_open(one))]
         if opening:
             yield self._db.many("schedules.open", ("key", "most"), opening)
         yield from self.look_ahead(list(touched.values()))
         if revised:
             yield from self._revise(revised, Author("rota"))
+
+    def gate(self, known: KnownSchedule) -> Operation[str | None]:
+        """Return what a run that is to be tried again waits behind while there is no room beside what is under way."""
+        yield from self._count([known])
+        return None if has_room(known) else f"@{known.key}"
 
     # Hold
 
@@ -418,14 +293,14 @@ class ScheduleStore:
     def resume(self, keys: Sequence[str], author: Author) -> Operation[set[str]]:
         """Let schedules go on with the future, and record what passed; returns those that were held."""
         known = yield from self._lock(keys)
-        now, _ = yield from self._clock()
+        now, paused = yield from self._clock()
         held = [one for one in known.values() if one["state"] in ("paused", "parked", "retired")]
         for one in held:
             reason = one["hold_reason"] or "paused"
             one.set(state="active", hold_reason=reason, hold_until=now, failures=0)
             one.revised = True
         if held:
-            yield from self._decide(held, now)
+            yield from (self.look_ahead(held) if paused else self._decide(held))
             yield from self._revise([(one.key, "resumed", {}) for one in held], author)
         return {one.key for one in held}
 
@@ -435,7 +310,7 @@ class ScheduleStore:
         for one in known.values():
             one.set(state="retired", next=None, wake=None)
             one.revised = True
-        yield self._db.many("schedules.decided", _STATE, [one.values() for one in known.values()])
+        yield self._db.many("schedules.decided", STATE, [one.values() for one in known.values()])
         yield from self._revise([(key, "retired", {}) for key in known], author)
 
     # Run now, run the past, remove
@@ -465,13 +340,13 @@ class ScheduleStore:
         ended = (yield from self._cancel([known.key], "replaced by a newer run")) if space.cancel else {}
         free = space.start or int(space.cancel and ended.get(known.key, 0) == known.under_way)
         firings = [Firing(due, now, queued=number >= free) for number, due in enumerate(going)]
-        runs = [_run(known, each, kind) for each in firings]
+        runs = [run_of(known, each, kind) for each in firings]
         stored = yield from self._store(runs)
         known.set(run_count=known["run_count"] + len(stored))
         known.under_way += len(stored)
         yield from self.look_ahead([known])
         yield from self._revise([(known.key, "triggered" if kind == "manual" else "back-filled", {})], author)
-        return Triggered(stored[0]["id"], blocker)
+        return Triggered(stored[0]["id"], blocker, len(stored))
 
     def remove(self, keys: Sequence[str], author: Author) -> Operation[set[str]]:
         """Remove schedules: what waits is cancelled, what runs ends, the history stays."""
@@ -537,108 +412,19 @@ class ScheduleStore:
             if one["state"] == "retired":
                 one.set(next=None, wake=None)
                 continue
-            decision = _decision(one, resumed, now)
-            if decision.fire or decision.skips:
-                one.set(wake=now)
-            else:
-                finished = decision.finished and one["state"] == "active"
-                one.set(through=decision.through, next=decision.next, wake=decision.wake)
-                one.set(state="finished" if finished else one["state"])
-        yield self._db.many("schedules.decided", _STATE, [one.values() for one in known])
+            look(one, decision_of(one, resumed, now), resumed, now)
+        yield self._db.many("schedules.decided", STATE, [one.values() for one in known])
 
     def _revise(self, changes: Sequence[tuple[str, str, dict[str, Any]]], author: Author) -> Operation[None]:
         rows = [(key, author.by, what, author.note, json.dumps(changed)) for key, what, changed in changes]
         yield self._db.many("revisions.insert", ("schedule", "by_whom", "what", "note", "changes"), rows)
 
 
-# Pure
-
-
-def _first(new: Definition, now: Instant) -> tuple[Instant | None, Instant | None]:
-    """Return the next and the wake of a schedule that is made now."""
-    decision = decide(new.key, read_rule(new.rule), read_policies(new.policies), Past(since=now), now)
-    return (None, now) if decision.fire or decision.skips else (decision.next, decision.wake)
-
-
-def _anchored(rule: str) -> bool:
-    found = read_rule(rule)
-    return isinstance(found, Every) and found.anchored
-
-
-def _decision(one: KnownSchedule, resumed: Instant | None, now: Instant) -> Decision:
-    return decide(one.key, read_rule(one["rule"]), read_policies(one["policies"]), one.past(resumed), now)
-
-
-def _take_in(one: KnownSchedule, decision: Decision, resumed: Instant | None, now: Instant) -> None:
-    """Write down what was decided."""
-    hold = one.past(resumed).hold
-    if hold is not None and not hold.open(now):
-        one.set(hold_reason=None, hold_at=None, hold_until=None, hold_by=None, hold_note=None)
-        if one["state"] in ("paused", "parked"):
-            one.set(state="active")
-    fired = decision.fire
-    one.set(
-        through=decision.through,
-        next=decision.next,
-        wake=decision.wake,
-        due=fired[-1].due if fired else one["due"],
-        runs=one["runs"] + len(fired),
-        run_count=one["run_count"] + len(fired),
-    )
-    if decision.finished and one["state"] == "active":
-        one.set(state="finished")
-
-
-def _runs(one: KnownSchedule, decision: Decision, *, free: int) -> list[tuple[Any, ...]]:
-    """Return the runs to store. Where cancelling left nothing under way, the first need not wait."""
-    kind = kind_of(read_rule(one["rule"]))
-    alone = decision.cancel and free == one.under_way
-    firings = [
-        replace(each, queued=each.queued and not (alone and number == 0)) for number, each in enumerate(decision.fire)
-    ]
-    return [_run(one, each, kind) for each in firings]
-
-
-def _run(one: KnownSchedule, firing: Firing, kind: Kind) -> tuple[Any, ...]:
-    priority = max(_LEAST_PRIORITY, one["priority"] - (_LATE_PRIORITY if firing.late else 0))
-    gate = f"@{one.key}" if firing.queued else None
-    found = one.row
-    return (
-        *(found["task"], found["queue"], priority, firing.at, found["args"], found["limits"], gate, found["max_lost"]),
-        *(one.key, kind, firing.due, found["timeout"], found["retry"]),
-    )
-
-
-def _heard(one: KnownSchedule, run: EndedRun, now: Instant) -> list[tuple[str, str, dict[str, Any]]]:
-    """Take in how a run ended; returns what that changes by itself."""
-    failed = run.state == "failed"
-    failures = one["failures"] + 1 if failed else 0 if run.state == "succeeded" else one["failures"]
-    one.set(
-        started=run.started_at or one["started"],
-        finished=now,
-        ended=run.state,
-        failures=failures,
-        asked=None if run.asked is None else now + run.asked,
-        error=run.error if failed else one["error"],
-        succeeded=now if run.state == "succeeded" else one["succeeded"],
-    )
-    if not failed or one["state"] != "active":
-        return []
-    if run.kind in ("UnknownTask", "UnreadableArguments"):
-        note = f"run {run.run} could not be called: {run.kind}"
-        one.set(state="parked", hold_reason="parked", hold_at=now, hold_until=None, hold_by="rota", hold_note=note)
-    elif read_policies(one["policies"]).on_failure.pauses(failures):
-        note = f"failed {failures} times in a row"
-        one.set(state="paused", hold_reason="paused", hold_at=now, hold_until=None, hold_by="rota", hold_note=note)
-    else:
-        return []
-    one.revised = True
-    return [(one.key, one["state"], {"note": [None, note]})]
-
-
-def _to_open(one: KnownSchedule) -> int:
-    """Return how many of the runs that wait for others may begin."""
-    queued = one.under_way - one.going
-    policies = read_policies(one["policies"])
-    most = policies.max_running if policies.overlap == "allow" else 1
-    return max(0, min(queued, most - one.going))
+def _take_back(known: Sequence[KnownSchedule], decided: dict[str, Decision], stored: Rows, now: Instant) -> None:
+    """Take back what was counted of firings that somebody else had made before, and look again at once."""
+    mine = {(row["schedule"], row["nominal"]) for row in stored}
+    for one in known:
+        lost = sum((one.key, each.due) not in mine for each in decided[one.key].fire)
+        if lost:
+            one.set(runs=one["runs"] - lost, run_count=one["run_count"] - lost)
+            one.set(wake=now if one["state"] == "active" else one["wake"])

@@ -98,6 +98,7 @@ FROM unnest(:run::bigint[], :number::integer[], :started_at::bigint[], :outcome:
 UPDATE rota_runs SET state = CASE WHEN cancel IS NULL THEN 'ready' ELSE 'cancelled' END,
   finished_at = CASE WHEN cancel IS NOT NULL THEN :now END, attempt = attempt - 1, worker = NULL, started_at = NULL
 WHERE id = :id AND attempt = :attempt AND worker = :worker AND state = 'running'
+RETURNING id, state, schedule
 
 -- name: runs.hand_back @postgres
 UPDATE rota_runs SET state = CASE WHEN cancel IS NULL THEN 'ready' ELSE 'cancelled' END,
@@ -105,6 +106,10 @@ UPDATE rota_runs SET state = CASE WHEN cancel IS NULL THEN 'ready' ELSE 'cancell
   worker = NULL, started_at = NULL
 FROM unnest(:id::bigint[], :attempt::integer[]) AS held (id, attempt)
 WHERE rota_runs.id = held.id AND rota_runs.attempt = held.attempt AND worker || '' = :worker AND state = 'running'
+RETURNING rota_runs.id, state, schedule
+
+-- name: runs.schedules_of
+SELECT DISTINCT schedule FROM rota_runs WHERE worker = :worker AND state = 'running' AND schedule IS NOT NULL
 
 -- name: runs.held_by
 SELECT id, attempt FROM rota_runs WHERE worker = :worker AND state = 'running'
@@ -146,9 +151,9 @@ RETURNING id, state, gate
 
 -- name: runs.retry
 UPDATE rota_runs SET
-  state = CASE WHEN EXISTS (
+  state = CASE WHEN CAST(:gate AS TEXT) IS NOT NULL OR EXISTS (
     SELECT 1 FROM rota_limits WHERE rota_runs.limits IS NOT NULL OR key IN ('task:*', 'queue:*', 'task:' || rota_runs.task, 'queue:' || rota_runs.queue)) THEN 'waiting' ELSE 'ready' END,
-  due = CAST(:now AS BIGINT), finished_at = NULL, cancel = NULL, failures = 0, lost = 0, gate = NULL
+  due = CAST(:now AS BIGINT), finished_at = NULL, cancel = NULL, failures = 0, lost = 0, gate = CAST(:gate AS TEXT)
 WHERE id = :id AND state IN ('failed', 'cancelled', 'succeeded')
   AND NOT EXISTS (SELECT 1 FROM rota_runs AS twin WHERE twin.unique_key = rota_runs.unique_key
                   AND twin.state IN ('waiting', 'ready', 'running'))

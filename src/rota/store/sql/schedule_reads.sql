@@ -11,7 +11,8 @@ WHERE key > CAST(:after AS TEXT)
   AND (CAST(:app AS TEXT) IS NULL OR app = CAST(:app AS TEXT))
   AND (CAST(:tag AS TEXT) IS NULL OR EXISTS (
     SELECT 1 FROM rota_tags WHERE rota_tags.tag = CAST(:tag AS TEXT) AND rota_tags.schedule = rota_schedules.key))
-  AND (CAST(:least AS TEXT) IS NULL OR key >= CAST(:least AS TEXT) AND key < CAST(:most_key AS TEXT))
+  -- Not by a range: how keys are ordered is up to the database's collation.
+  AND (CAST(:prefix AS TEXT) IS NULL OR substr(key, 1, length(CAST(:prefix AS TEXT))) = CAST(:prefix AS TEXT))
 ORDER BY key LIMIT CAST(:most AS BIGINT)
 
 -- name: schedules.declared
@@ -47,7 +48,7 @@ WHERE schedule = :key AND nominal < CAST(:before AS BIGINT) ORDER BY nominal DES
 
 -- name: schedules.skips
 SELECT reason, first, last, count, at FROM rota_skips
-WHERE schedule = :key AND first < CAST(:before AS BIGINT) ORDER BY last DESC, id DESC LIMIT CAST(:most AS BIGINT)
+WHERE schedule = :key AND last < CAST(:before AS BIGINT) ORDER BY last DESC, id DESC LIMIT CAST(:most AS BIGINT)
 
 -- name: schedules.run_at
 SELECT id, state, kind, nominal, created_at, started_at, finished_at, error FROM rota_runs
@@ -55,7 +56,7 @@ WHERE schedule = :key AND nominal = :at ORDER BY id LIMIT 1
 
 -- name: schedules.skip_at
 SELECT reason, first, last, count, at FROM rota_skips
-WHERE schedule = :key AND last >= CAST(:at AS BIGINT) AND first <= CAST(:at AS BIGINT) ORDER BY last LIMIT 1
+WHERE schedule = :key AND last >= CAST(:at AS BIGINT) AND first <= CAST(:at AS BIGINT) ORDER BY last
 
 -- name: schedules.rule_at
 SELECT version, at, what, changes FROM rota_revisions

@@ -4,14 +4,16 @@
 INSERT INTO rota_schedules (key, app, declared, state, task, args, rule, policies, queue, priority, limits, max_lost,
   timeout, retry, tags, description, version, created_at, changed_at, since, next, wake, decided_at)
 VALUES (:key, :app, :declared, :state, :task, :args, :rule, :policies, :queue, :priority, :limits, :max_lost,
-  :timeout, :retry, :tags, :description, 1, :now, :now, :now, :next, :wake, :now)
+  :timeout, :retry, :tags, :description,
+  (SELECT coalesce(max(version), 0) + 1 FROM rota_revisions WHERE schedule = :key), :now, :now, :now, :next, :wake, :now)
 ON CONFLICT (key) DO NOTHING RETURNING key
 
 -- name: schedules.insert @postgres
 INSERT INTO rota_schedules (key, app, declared, state, task, args, rule, policies, queue, priority, limits, max_lost,
   timeout, retry, tags, description, version, created_at, changed_at, since, next, wake, decided_at)
 SELECT key, app, declared, state, task, args, rule, policies, queue, priority, limits, max_lost,
-  timeout, retry, tags, description, 1, :now, :now, :now, next, wake, :now
+  timeout, retry, tags, description,
+  (SELECT coalesce(max(version), 0) + 1 FROM rota_revisions WHERE schedule = new.key), :now, :now, :now, next, wake, :now
 FROM unnest(:key::text[], :app::text[], :declared::integer[], :state::text[], :task::text[], :args::text[], :rule::text[],
   :policies::text[], :queue::text[], :priority::integer[], :limits::text[], :max_lost::integer[], :timeout::bigint[],
   :retry::text[], :tags::text[], :description::text[], :next::bigint[], :wake::bigint[])
@@ -66,7 +68,7 @@ FROM rota_runs WHERE schedule = ANY(:key::text[]) AND state IN ('waiting', 'read
 
 -- name: schedules.decided @sqlite
 UPDATE rota_schedules SET state = :state, version = version + :changed, since = :since, through = :through, next = :next,
-  wake = :wake, decided_at = :now, due = :due, runs = :runs, run_count = :run_count, started = :started,
+  wake = :wake, decided_at = :decided_at, due = :due, runs = :runs, run_count = :run_count, started = :started,
   finished = :finished, succeeded = :succeeded, ended = :ended, error = :error, failures = :failures, asked = :asked,
   average = :average, hold_reason = :hold_reason, hold_at = :hold_at, hold_until = :hold_until, hold_by = :hold_by,
   hold_note = :hold_note
@@ -74,7 +76,7 @@ WHERE key = :key
 
 -- name: schedules.decided @postgres
 UPDATE rota_schedules SET state = new.state, version = version + new.changed, since = new.since, through = new.through,
-  next = new.next, wake = new.wake, decided_at = :now, due = new.due, runs = new.runs, run_count = new.run_count,
+  next = new.next, wake = new.wake, decided_at = new.decided_at, due = new.due, runs = new.runs, run_count = new.run_count,
   started = new.started, finished = new.finished, succeeded = new.succeeded, ended = new.ended, error = new.error,
   failures = new.failures, asked = new.asked, average = new.average, hold_reason = new.hold_reason,
   hold_at = new.hold_at, hold_until = new.hold_until, hold_by = new.hold_by, hold_note = new.hold_note
@@ -82,9 +84,9 @@ FROM unnest(:key::text[], :state::text[], :changed::integer[], :since::bigint[],
   :wake::bigint[], :due::bigint[], :runs::integer[], :run_count::bigint[], :started::bigint[], :finished::bigint[],
   :succeeded::bigint[], :ended::text[], :error::text[], :failures::integer[], :asked::bigint[],
   :average::double precision[], :hold_reason::text[], :hold_at::bigint[], :hold_until::bigint[], :hold_by::text[],
-  :hold_note::text[])
+  :hold_note::text[], :decided_at::bigint[])
   AS new (key, state, changed, since, through, next, wake, due, runs, run_count, started, finished, succeeded, ended,
-  error, failures, asked, average, hold_reason, hold_at, hold_until, hold_by, hold_note)
+  error, failures, asked, average, hold_reason, hold_at, hold_until, hold_by, hold_note, decided_at)
 WHERE rota_schedules.key = new.key
 
 -- name: schedules.runs @sqlite
@@ -95,7 +97,7 @@ VALUES (:task, :queue, CASE WHEN :at > :now OR :gate IS NOT NULL OR EXISTS (
   THEN 'waiting' ELSE 'ready' END,
   :priority, :at, :args, :limits, :gate, :max_lost, :now, :schedule, :kind, :nominal, :timeout, :retry)
 ON CONFLICT (schedule, nominal) WHERE schedule IS NOT NULL AND kind IN ('cron', 'interval', 'once') DO NOTHING
-RETURNING id, schedule, queue, state
+RETURNING id, schedule, queue, state, nominal
 
 -- name: schedules.runs @postgres
 INSERT INTO rota_runs (task, queue, state, priority, due, args, limits, gate, max_lost, created_at, schedule, kind,
@@ -111,7 +113,7 @@ FROM unnest(:task::text[], :queue::text[], :priority::smallint[], :at::bigint[],
   AS new (task, queue, priority, at, args, limits, gate, max_lost, schedule, kind, nominal, timeout, retry, number)
 ORDER BY number
 ON CONFLICT (schedule, nominal) WHERE schedule IS NOT NULL AND kind IN ('cron', 'interval', 'once') DO NOTHING
-RETURNING id, schedule, queue, state
+RETURNING id, schedule, queue, state, nominal
 
 -- name: schedules.cancel_runs @sqlite
 UPDATE rota_runs SET cancel = :note, state = CASE WHEN state = 'running' THEN state ELSE 'cancelled' END,

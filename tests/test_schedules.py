@@ -1,0 +1,251 @@
+"""`app.schedules`: what people do with schedules and ask about them, on each store."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.db.test_borrowed import borrowed, end
+from tests.scheduling import Bench, made, other, seconds, tasks
+from tests.stores import SECOND, START, Clock, ask
+
+from rota.app import Rota
+from rota.db.database import Database
+from rota.errors import Invalid, InvalidSchedule, ScheduleExists, UnknownSchedule
+from rota.model import RunError
+from rota.schedule import Schedule
+from rota.times import Cron, Every, Retry
+
+NO_TASKS = Rota("sqlite://").tasks
+
+
+@pytest.fixture
+def bench(db: Database, clock: Clock) -> Bench:
+    return Bench(db, clock)
+
+
+# Define
+
+
+async def test_creating_only_is_a_conflict_where_the_key_is_taken(bench: Bench) -> None:
+    await bench.facade.put(made(), create=True)
+    with pytest.raises(ScheduleExists, match="there is a schedule"):
+        await bench.facade.put(made(description="mine"), create=True)
+    assert (await bench.get()).description == ""
+
+
+async def test_many_are_put_at_once(bench: Bench) -> None:
+    await bench.put("b", description="old")
+    await bench.put("c")
+    told: list[int] = []
+    found = await bench.facade.put_many([made("c"), made("a"), made("b", description="new")], progress=told.append)
+    assert (found.made, found.changed, found.same, told) == (1, 1, 1, [3])
+    assert [each.key for each in await bench.facade.list()] == ["a", "b", "c"]
+    with pytest.raises(InvalidSchedule, match="is there twice"):
+        await bench.facade.put_many([made("x"), made("x")])
+
+
+async def test_a_put_keeps_the_pause(bench: Bench) -> None:
+    await bench.put()
+    await bench.facade.pause("s", note="moving")
+    found = await bench.put(rule=Every("2m"))
+    assert found.held is not None
+    assert (found.state, found.held.note) == ("paused", "moving")
+
+
+@pytest.mark.parametrize(("word", "count"), [("COMMIT", 1), ("ROLLBACK", 0)])
+async def test_a_schedule_exists_if_and_only_if_the_callers_transaction_commits(
+    app: Rota, store: str, word: str, count: int
+) -> None:
+    async with borrowed(store) as connection:
+        await app.schedules.put(made(tags=["x"]), connection=connection)
+        await end(connection, word)
+    assert len(await app.schedules.list(tag="x")) == count
+
+
+async def test_a_change_names_what_changes_and_keeps_the_rest(bench: Bench) -> None:
+    await bench.put(tags=["a"], retry=Retry(attempts=3), timeout="5s", grace="1m", queue="slow")
+    await bench.facade.change("s", overlap="queue_all", tags=["b"], by="ann", note="busy")
+    found = await bench.get()
+    assert (found.tags, found.queue, found.policies.overlap) == (("b",), "slow", "queue_all")
+    assert found.retry == Retry(attempts=3)
+    assert (found.policies.grace, found.timeout) == (timedelta(minutes=1), timedelta(seconds=5))
+    (revision, _) = await bench.facade.revisions("s")
+    assert (revision.by, revision.note, sorted(revision.changes)) == ("ann", "busy", ["policies", "tags"])
+
+
+async def test_another_call_brings_how_often_it_may_be_lost(bench: Bench) -> None:
+    await bench.put()
+    await bench.facade.change("s", call=other.call(2))
+    await bench.go(60)
+    assert [(row["task"], row["max_lost"]) for row in await bench.rows()] == [(other.name, 0)]
+
+
+@pytest.mark.parametrize("values", [{"description": None}, {"retry": 3}, {"rule": "x"}, {"call": 1}, {"colour": "red"}])
+async def test_what_a_schedule_cannot_have_is_refused(bench: Bench, values: dict[str, Any]) -> None:
+    await bench.put()
+    with pytest.raises(Invalid):
+        await bench.facade.change("s", **values)
+
+
+async def test_an_edit_of_what_somebody_else_changed_is_refused(bench: Bench) -> None:
+    version = (await bench.put()).version
+    await bench.facade.change("s", description="one", version=version)
+    with pytest.raises(InvalidSchedule, match="it is 2 by now"):
+        await bench.facade.change("s", description="two", version=version)
+
+
+async def test_tags_and_prefixes_say_which(bench: Bench) -> None:
+    for key, tag in (("feed-1", "x"), ("feed-2", "y"), ("feeds", "x")):
+        await bench.put(key, tags=[tag])
+    assert await bench.facade.pause(prefix="feed-") == 2
+    assert await bench.facade.resume(tag="x") == 1
+    assert await bench.facade.change(tag="y", description="new") == 1
+    assert await bench.facade.remove(prefix="feed") == 3
+    with pytest.raises(InvalidSchedule, match="does not say which"):
+        await bench.facade.pause("s", tag="x")
+    with pytest.raises(UnknownSchedule):
+        await bench.facade.pause("s")
+
+
+# Declared
+
+
+async def test_declared_schedules_are_brought_retired_and_brought_back(bench: Bench) -> None:
+    await bench.put("by-hand")
+    await bench.facade.put_declared([made("a"), made("b")], NO_TASKS)
+    assert (await bench.get("a")).declared
+    await bench.facade.put_declared([made("b")], NO_TASKS)
+    found = await bench.get("a")
+    assert (found.state, found.next_due) == ("retired", None)
+    assert (await bench.get("by-hand")).state == "active"
+    await bench.go(130)
+    assert await bench.ran("a") == []
+    await bench.facade.put_declared([made("a"), made("b")], NO_TASKS)
+    await bench.fire()
+    assert (await bench.get("a")).state == "active"
+    assert await bench.skipped("a") == [("paused", 60, 120, 2)]
+    assert [each.what for each in await bench.facade.revisions("a")] == ["returned", "retired", "made"]
+
+
+async def test_what_comes_back_with_another_rule_runs_nothing_of_the_old_one(bench: Bench) -> None:
+    await bench.facade.put_declared([made("a")], NO_TASKS)
+    await bench.facade.put_declared([], NO_TASKS)
+    bench.clock.advance(130)
+    await bench.facade.put_declared([made("a", Every("1h"))], NO_TASKS)
+    await bench.fire()
+    assert await bench.ran("a") == []
+    assert (await bench.get("a")).state == "active"
+
+
+async def test_a_pause_outlives_that_a_schedule_was_gone_from_the_code(bench: Bench) -> None:
+    await bench.facade.put_declared([made("a")], NO_TASKS)
+    await bench.facade.pause("a", note="moving")
+    await bench.facade.put_declared([], NO_TASKS)
+    await bench.facade.put_declared([made("a")], NO_TASKS)
+    found = await bench.get("a")
+    assert found.held is not None
+    assert (found.state, found.held.note) == ("paused", "moving")
+
+
+async def test_each_application_retires_its_own(bench: Bench) -> None:
+    other_app = Bench(bench.db, bench.clock, "other")
+    await bench.facade.put_declared([made("a")], NO_TASKS)
+    await other_app.facade.put_declared([made("b")], NO_TASKS)
+    assert {each.state for each in await bench.facade.list()} == {"active"}
+
+
+def test_a_key_that_is_declared_twice_is_an_error() -> None:
+    app = Rota("sqlite://")
+
+    @app.schedule("s", Cron("@hourly"))
+    @app.task
+    def hourly() -> None: ...
+
+    with pytest.raises(InvalidSchedule, match="is declared twice"):
+        app.declare(Schedule("s", hourly.call(), Cron("@daily")))
+    with pytest.raises(InvalidSchedule, match="needs a task"):
+        app.schedule("t", Cron("@hourly"))(print)
+
+
+async def test_a_deploy_repairs_what_was_parked(bench: Bench) -> None:
+    await bench.put()
+    await bench.go(60)
+    await bench.work("failed", error=RunError("UnknownTask", "no"))
+    await bench.facade.put_declared([], NO_TASKS)
+    assert (await bench.get()).state == "parked"
+    bench.clock.advance(70)
+    await bench.facade.put_declared([], tasks.tasks)
+    assert (await bench.get()).state == "active"
+    assert await bench.skipped() == [("parked", 120, 120, 1)]
+
+
+# Ask
+
+
+async def test_why_says_what_came_of_an_instant(bench: Bench) -> None:
+    bench.clock.advance(10)
+    await bench.put()
+    await bench.go(60)
+    await bench.go(120)
+    text, firing = await bench.why(60)
+    assert firing is not None
+    assert text == f"run {firing.run} stands for it: ready"
+    assert "skipped: overlap, a run of the schedule was under way" in (await bench.why(120))[0]
+    assert (await bench.why(180))[0].startswith("it lies ahead; the next one is ")
+    assert "did not name it" in (await bench.why(70))[0]
+    assert "was made later" in (await bench.why(5))[0]
+
+
+async def test_why_knows_the_rule_that_held_then(bench: Bench) -> None:
+    await bench.put()
+    await bench.go(60)
+    await bench.work()
+    bench.clock.advance(5)
+    await bench.facade.change("s", rule=Every("7s"))
+    bench.clock.advance(600)
+    assert "the rule then, " in (await bench.why(42))[0]
+    assert str(Every("1m")) in (await bench.why(42))[0]
+
+
+async def test_why_of_what_was_removed_or_is_older_than_what_is_kept(bench: Bench) -> None:
+    await bench.put()
+    await bench.go(60)
+    await bench.work()
+    await ask(bench.db, "DELETE FROM rota_runs")
+    assert (await bench.why(60))[0] == "it had its answer, which is older than what is kept"
+    await bench.facade.remove("s")
+    assert (await bench.why(60))[0].startswith("the schedule was removed on ")
+    with pytest.raises(UnknownSchedule):
+        await bench.why(60, "never")
+
+
+async def test_upcoming_merges_what_is_ahead(bench: Bench) -> None:
+    await bench.put("a")
+    await bench.put("b", Every("90s"))
+    assert [(each.key, seconds(each.due)) for each in await bench.facade.upcoming(limit=4)] == [
+        ("a", 60),
+        ("b", 90),
+        ("a", 120),
+        ("a", 180),
+    ]
+
+
+async def test_firings_are_paged_and_each_is_on_one_page(bench: Bench) -> None:
+    await bench.put()
+    for minute in (1, 2, 3):
+        await bench.go(60 * minute)
+    await bench.work()
+    await bench.go(240)
+    pages = []
+    before = None
+    while page := await bench.facade.firings("s", before=before, limit=1):
+        pages += page
+        before = page[-1].due
+    assert [(each.reason, seconds(each.due)) for each in pages] == [(None, 240), ("overlap", 180), (None, 60)]
+
+
+async def test_a_clock_of_the_stores_says_what_lies_ahead(bench: Bench) -> None:
+    assert bench.clock.now == START
+    await bench.put()
+    bench.clock.now = START - 1_000 * SECOND
+    assert (await bench.why(60))[0].startswith("it lies ahead")
