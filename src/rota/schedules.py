@@ -9,7 +9,6 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, get_args
 
-from rota import clock
 from rota.db.borrowed import run_on
 from rota.db.database import Database
 from rota.errors import (
@@ -399,7 +398,7 @@ class Schedules:
         schedule_key(key)
         if at is None:
             found = await self.get(key)
-            return Why(key, clock.now(), _now_words(found))
+            return Why(key, self._db.clock.now(), _now_words(found))
         when = instant(at, "at")
 
         def work() -> Any:
@@ -414,7 +413,7 @@ class Schedules:
             if not revisions:
                 raise UnknownSchedule(key)
             return Why(key, moment(when), f"the schedule was removed on {revisions[0].at:%Y-%m-%d %H:%M:%S %Z}")
-        return Why(key, moment(when), _answer_words(answer, known, rule, when), answer)
+        return Why(key, moment(when), _answer_words(answer, known, rule, when, instant(self._db.clock.now())), answer)
 
 
 # Parts
@@ -505,7 +504,9 @@ def _now_words(found: ScheduleState) -> str:
     return f"it is due next at {_shown(found.next_due)}{backing}"
 
 
-def _answer_words(answer: FiringState | None, known: ScheduleState | None, rule: str | None, at: Instant) -> str:
+def _answer_words(
+    answer: FiringState | None, known: ScheduleState | None, rule: str | None, at: Instant, now: Instant
+) -> str:
     if answer is not None and answer.run is not None:
         return f"run {answer.run} stands for it: {answer.state}"
     if answer is not None and answer.reason is not None:
@@ -515,7 +516,7 @@ def _answer_words(answer: FiringState | None, known: ScheduleState | None, rule:
         return "nothing is known of it any more"
     if rule == "":
         return f"the schedule was made later, at {_shown(known.created_at)}"
-    if at > instant(clock.now()):
+    if at > now:
         return "it lies ahead" + ("" if known.next_due is None else f"; the next one is {_shown(known.next_due)}")
     return _unanswered_words(known, known.rule if rule is None else read_rule(rule), at)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from rota import clock
 from rota.db.database import Database
 from rota.store.runs import Claimed, RunStore
 
@@ -58,7 +57,7 @@ class Claimer:
 
     async def _lost(self, free: int, *, quarantine: bool) -> list[Claimed]:
         """Take runs that were lost, for free slots alone."""
-        now = clock.monotonic()
+        now = self._db.clock.monotonic()
         found: list[Claimed] = []
         if not free or now - self._looked_for_lost <= _LOST_SECONDS:
             return found
