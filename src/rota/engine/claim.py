@@ -29,6 +29,10 @@ class Claimer:
         self._usual = 1.0
         self._looked_for_lost = 0.0
 
+    def work(self, queues: tuple[str, ...]) -> None:
+        """Take from these queues from now on."""
+        self._queues = queues
+
     def learn(self, seconds: float) -> None:
         """Learn how long runs take here."""
         self._usual += (seconds - self._usual) * 0.1
