@@ -94,6 +94,7 @@ class TimeTravel:
         The clock goes on only until what has begun by then has ended. What waits for its time, such as a retry, waits.
         """
         engine, before = self._going()
+        await engine.declare()
         await engine.repair()
         await engine.work()
         begun = {each.run.id for each in engine.going}
@@ -126,6 +127,7 @@ class TimeTravel:
         engine, before = self._going()
         if target > LATEST:
             raise InvalidMoment("length", f"{target / SECOND:.0f} s since 1970", "stay before 2200", "is too far")
+        await engine.declare()
         await engine.repair()
         while (event := await engine.work()) is not None and event <= target:
             self._clock.set(event)

@@ -90,8 +90,12 @@ class Stepped(Worker):
     async def begin(self) -> None:
         """Bring what is declared into the store, and come in as a worker."""
         self._loop = asyncio.get_running_loop()
-        await self._declare()
+        await self.declare()
         await self._enter()
+
+    async def declare(self) -> None:
+        """Bring what is declared into the store: more may be by now."""
+        await self._declare()
 
     async def end(self) -> None:
         """Give back what is not at its end, and go."""
@@ -130,9 +134,8 @@ class Stepped(Worker):
     # Work
 
     async def repair(self) -> None:
-        """Do what is done now and then: declared schedules, what was left behind, what has no next."""
+        """Do what is done now and then: give back what was left behind, and a next to what has none."""
         self._repaired_at = self.now
-        await self._declare()
         await self.sweeper.run_once()
         await self.scheduler.heal_once()
         await self.admitter.run_once()
