@@ -58,7 +58,7 @@ async def lived(schedule: rota.Schedule, app: rota.Rota, hours: int, down: Seque
         )
 
 
-@settings(max_examples=60)
+@settings(max_examples=8)
 @given(rules, policies, overlaps, lengths, outages, st.integers(1, 12))
 def test_what_is_simulated_is_what_happens(
     rule: rota.Rule, policy: dict[str, object], overlap: dict[str, object], takes: str, down: list[Outage], hours: int

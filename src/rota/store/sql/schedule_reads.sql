@@ -36,7 +36,7 @@ WHERE schedule = :key AND nominal < CAST(:before AS BIGINT) ORDER BY nominal DES
 
 -- name: schedules.skips
 SELECT reason, first, last, count, at FROM rota_skips
-WHERE schedule = :key AND first < CAST(:before AS BIGINT) ORDER BY last DESC, id DESC LIMIT CAST(:most AS BIGINT)
+WHERE schedule = :key AND last < CAST(:before AS BIGINT) ORDER BY last DESC, id DESC LIMIT CAST(:most AS BIGINT)
 
 -- name: schedules.run_at
 SELECT id, state, kind, nominal, created_at, started_at, finished_at, error FROM rota_runs
