@@ -13,7 +13,7 @@ START = datetime(2027, 3, 27, tzinfo=UTC)
 Outage = tuple[timedelta, timedelta]
 Told = list[tuple[str, datetime, str | None, datetime | None, int]]
 
-minutes = st.integers(1, 300).map(lambda each: timedelta(minutes=each))
+minutes = st.integers(1, 100).map(lambda each: timedelta(minutes=each))
 rules = st.one_of(
     st.sampled_from(["* * * * *", "*/5 * * * *", "7,8,40 * * * *", "0 */2 * * *", "30 1-3 * * *"]).map(
         lambda text: rota.Cron(text, tz="Europe/Berlin")
@@ -38,7 +38,7 @@ overlaps = st.one_of(
     st.integers(1, 3).map(lambda each: {"overlap": "allow", "max_running": each}),
 )
 lengths = st.sampled_from(["0s", "0s", "20s", "60s", "7m", "100m", "5h"])
-outages = st.lists(st.tuples(minutes, minutes), max_size=3)
+outages = st.lists(st.tuples(minutes, minutes), max_size=2)
 
 
 async def lived(schedule: rota.Schedule, app: rota.Rota, hours: int, down: Sequence[Outage], takes: str) -> Told:
@@ -58,8 +58,8 @@ async def lived(schedule: rota.Schedule, app: rota.Rota, hours: int, down: Seque
         )
 
 
-@settings(max_examples=8)
-@given(rules, policies, overlaps, lengths, outages, st.integers(1, 12))
+@settings(max_examples=25)
+@given(rules, policies, overlaps, lengths, outages, st.integers(1, 8))
 def test_what_is_simulated_is_what_happens(
     rule: rota.Rule, policy: dict[str, object], overlap: dict[str, object], takes: str, down: list[Outage], hours: int
 ) -> None:
