@@ -38,7 +38,7 @@ def next_instants(
     json: AsJson = False,
 ) -> None:
     """Show when a rule fires next."""
-    rule, start = _rule(expr, tz), _after(after)
+    rule, start = read_expression(expr, tz), _after(after)
     found = rule.upcoming(start, count)
     changes = clock_changes(rule, start, found[-1]) if found else []
     if json:
@@ -51,7 +51,7 @@ def next_instants(
 
 def explain(expr: Expression, tz: Zone = None, after: After = None, json: AsJson = False) -> None:
     """Say in words what a rule means, and which clock changes of the next year touch it."""
-    rule, start = _rule(expr, tz), _after(after)
+    rule, start = read_expression(expr, tz), _after(after)
     changes = clock_changes(rule, start, moment(min(instant(start) + _YEAR, LATEST)))
     found = rule.upcoming(start, 3)
     if json:
@@ -86,7 +86,8 @@ def _record(rule: Rule, found: list[datetime], changes: list[ClockChange]) -> di
     }
 
 
-def _rule(expr: str, tz: str | None) -> Rule:
+def read_expression(expr: str, tz: str | None) -> Rule:
+    """Read a cron expression, or a whole rule."""
     if "(" not in expr:
         return Cron(expr, tz="UTC" if tz is None else tz)
     if tz is not None:
