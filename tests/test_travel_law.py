@@ -53,9 +53,7 @@ async def lived(schedule: rota.Schedule, app: rota.Rota, hours: int, down: Seque
         found: list[rota.FiringState] = []
         while page := await app.schedules.firings(schedule.key, before=found[-1].due if found else None, limit=1000):
             found += page
-        return sorted(
-            ((schedule.key, each.due, each.reason, each.finished_at, each.count) for each in found), key=repr
-        )
+        return sorted(((schedule.key, each.due, each.reason, each.finished_at, each.count) for each in found), key=repr)
 
 
 @settings(max_examples=25)
