@@ -3,7 +3,7 @@
 What is here is the public API; nothing outside imports deeper.
 """
 
-from rota import times
+from rota import testing, times
 from rota.app import Rota
 from rota.context import CurrentRun, current_run
 from rota.control import Cancel, RetryLater, Snooze
@@ -42,6 +42,7 @@ from rota.locks import Lock
 from rota.model import Attempt, Run, RunError
 from rota.schedule import Schedule
 from rota.schedules import PutCounts, Upcoming, Why
+from rota.simulation import Simulated, simulate
 from rota.store.limits import LimitState
 from rota.store.schedule_reads import FiringState, HeldState, Revision, SchedulesStatus, ScheduleState
 from rota.store.schedule_rows import Triggered
@@ -96,6 +97,7 @@ __all__ = [
     "ScheduleState",
     "SchedulesStatus",
     "SchemaTooNew",
+    "Simulated",
     "Snooze",
     "StoreUnavailable",
     "Task",
@@ -112,5 +114,7 @@ __all__ = [
     "Why",
     "__version__",
     "current_run",
+    "simulate",
+    "testing",
     "times",
 ]

@@ -49,15 +49,34 @@ class Rota(TaskDecorator):
         self.name = name
         self._keep = settings.keep(keep)
         self.tasks = Registry(self)
-        self._db: Database = database(store or settings.store_url(), ["rota.store.sql"])
-        self._store = RunStore(self._db)
         self._knocks: set[asyncio.Task[None]] = set()
         self._pending: set[str] = set()
         self._entered = 0
-        self.runs = Runs(self._db, self._store, self.tasks, self._knock)
-        self.limits = Limits(self._db, self._knock)
-        self.schedules = Schedules(self._db, name, self._knock)
         self._declared: dict[str, Schedule] = {}
+        self.move(store_database(store or settings.store_url()))
+
+    def move(self, database: Database) -> None:
+        """Work on this database from now on, as it is: opening and closing are left to the caller."""
+        self._db = database
+        self._store = RunStore(database)
+        self.runs = Runs(database, self._store, self.tasks, self._knock)
+        self.limits = Limits(database, self._knock)
+        self.schedules = Schedules(database, self.name, self._knock)
+
+    @property
+    def database(self) -> Database:
+        """Where its state is."""
+        return self._db
+
+    @property
+    def entered(self) -> bool:
+        """Whether `async with app` is open."""
+        return self._entered > 0
+
+    @property
+    def declared(self) -> list[Schedule]:
+        """The schedules that the code declares."""
+        return list(self._declared.values())
 
     async def connect(self) -> None:
         """Connect to the store as it is."""
@@ -181,11 +200,6 @@ class Rota(TaskDecorator):
             raise InvalidSchedule("key", schedule.key, "declare each key once", "is declared twice")
         self._declared[schedule.key] = schedule
 
-    @property
-    def declared(self) -> list[Schedule]:
-        """The schedules that the code declares."""
-        return list(self._declared.values())
-
     async def put_declared(self) -> None:
         """Bring the declared schedules into the store, and retire those that are gone from the code."""
         await self.schedules.put_declared(self.declared, self.tasks)
@@ -290,6 +304,11 @@ class Rota(TaskDecorator):
         task = asyncio.get_running_loop().create_task(tell())
         self._knocks.add(task)
         task.add_done_callback(self._knocks.discard)
+
+
+def store_database(url: str) -> Database:
+    """Return the database of a store's address; it is not opened yet."""
+    return database(url, ["rota.store.sql"])
 
 
 def _new_run(call: Call[Any], more: tuple[str, ...] = ()) -> NewRun:

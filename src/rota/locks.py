@@ -49,7 +49,7 @@ class Lock:
     @property
     def held(self) -> bool:
         """Whether the lock is certainly this holder's now, by this machine's monotonic clock; asks nobody."""
-        return self._token is not None and clock.monotonic() < self._until
+        return self._token is not None and self._db.clock.monotonic() < self._until
 
     async def acquire(self) -> bool:
         """Take the lock; False where another holds it, and goes on holding it for all of `wait`.
@@ -61,7 +61,7 @@ class Lock:
     async def extend(self, ttl: Length | None = None) -> None:
         """Hold the lock for its ttl, or another, from now on; raises `LockLost` where another has it by now."""
         length = self._ttl if ttl is None else _ttl(ttl)
-        token, began = self._token, clock.monotonic()
+        token, began = self._token, self._db.clock.monotonic()
         if token is None or not await self._db.write(lambda: self._store.extend(self.name, token, length), single=True):
             self._token = None
             raise LockLost(self.name)
@@ -110,7 +110,7 @@ class Lock:
         _log.warning("lock %s: %s", self.name, trouble)
 
     async def _take(self) -> bool:
-        token, holder, began = secrets.token_hex(16), _holder(), clock.monotonic()
+        token, holder, began = secrets.token_hex(16), _holder(), self._db.clock.monotonic()
         try:
             fence = await self._db.write(lambda: self._store.take(self.name, token, holder, self._ttl), single=True)
         except BaseException:  # cancelled, say: it may be taken all the same, and then nobody would release it

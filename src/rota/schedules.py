@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, get_args
 
-from rota import clock
 from rota.db.borrowed import run_on
 from rota.db.database import Database
 from rota.errors import (
@@ -459,7 +458,7 @@ class Schedules:
             words, everything = _now_words(found), await self._db.read(self._reads.paused)
             if everything is not None and found.state == "active":
                 words = f"everything is {_held_words(everything)}; else {words}"
-            return Why(key, clock.now(), words)
+            return Why(key, self._db.clock.now(), words)
         when = instant(at, "at")
 
         def work() -> Any:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rota.cli import limits, rules, runs, scheduler, schedules, store, streams, worker
+from rota.cli import limits, rules, runs, scheduler, schedules, simulate, store, streams, worker
 from rota.errors import RotaError
 from rota.version import __version__
 
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.command("next")(rules.next_instants)
 app.command("explain")(rules.explain)
+app.command("simulate")(simulate.simulate_rule)
 app.command("worker")(worker.worker)
 app.command("scheduler")(scheduler.scheduler)
 app.command("tick")(scheduler.tick)

@@ -2,7 +2,6 @@
 
 from typing import Any, TypeVar
 
-from rota import clock
 from rota.db import sqlite
 from rota.db.database import Database, Work
 from rota.errors import Invalid
@@ -13,11 +12,11 @@ T = TypeVar("T")
 async def run_on(connection: Any, database: Database, work: Work[T]) -> T:
     """Run an operation on the caller's connection. It happens if and only if the caller commits."""
     if isinstance(database, sqlite.SqliteDatabase) and database.has(connection):
-        return sqlite.run(connection, work(), clock.micros)
+        return sqlite.run(connection, work(), database.now)
     if database.dialect == "postgres" and _is_asyncpg(connection):
         from rota.db import postgres  # noqa: PLC0415 (asyncpg is an extra)
 
-        return await postgres.run(connection, work(), None)
+        return await postgres.run(connection, work(), database.now)
     allowed = {"sqlite": "use a sqlite3.Connection to the store's file", "postgres": "use an asyncpg connection"}
     raise Invalid("connection", connection, allowed[database.dialect], "does not go with the store")
 

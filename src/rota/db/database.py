@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from rota.clock import REAL, Clock, VirtualClock
 from rota.db.statements import Dialect, Statement, Statements
 
 T = TypeVar("T")
@@ -52,6 +53,14 @@ class Database(ABC):
 
     dialect: Dialect
     statements: Statements
+    clock: Clock = REAL
+    """What those who work on it count seconds by."""
+    now: Callable[[], int] | None
+    """What fills in `:now`; None where the database itself does."""
+
+    @abstractmethod
+    def live_by(self, clock: VirtualClock | None) -> None:
+        """Live by this clock, as does all that works on it; None means by its own again."""
 
     @property
     @abstractmethod

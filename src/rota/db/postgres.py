@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 
 import asyncpg
 
+from rota.clock import REAL, VirtualClock
 from rota.db.database import Database, Many, Operation, Rows, Step, Work
 from rota.db.statements import Dialect, Statements
 from rota.errors import StoreUnavailable
@@ -41,12 +42,20 @@ class PostgresDatabase(Database):
     ) -> None:
         self.statements = statements
         self._url = url
-        self._now = now
+        self.now = now
+        self._own = (statements, now)
         self._connections = connections
         self._pool: asyncpg.Pool[Any] | None = None
         self._listening: asyncio.Task[None] | None = None
         self._listeners: list[Callable[[str | None], None]] = []
         self._aside: _Aside | None = None
+
+    def live_by(self, clock: VirtualClock | None) -> None:
+        """Live by this clock, or by the database's again."""
+        statements, now = self._own
+        self.clock = REAL if clock is None else clock
+        self.statements = statements if clock is None else statements.on_clock(None)
+        self.now = now if clock is None else clock.micros
 
     @property
     def address(self) -> str:
@@ -90,9 +99,9 @@ class PostgresDatabase(Database):
             try:
                 async with self._connection() as connection:
                     if single:
-                        return await run(connection, work(), self._now)
+                        return await run(connection, work(), self.now)
                     async with connection.transaction():
-                        return await run(connection, work(), self._now)
+                        return await run(connection, work(), self.now)
             except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
                 if attempt == _TRIES:
                     raise StoreUnavailable(f"PostgreSQL cannot now: {_said(error)}") from error
@@ -101,14 +110,14 @@ class PostgresDatabase(Database):
     async def read(self, work: Work[T]) -> T:
         """Run an operation that only reads."""
         async with self._connection() as connection:
-            return await run(connection, work(), self._now)
+            return await run(connection, work(), self.now)
 
     def write_from_thread(self, work: Work[T]) -> T:
         """Run an operation on a connection of its own."""
         if self._pool is None:
             raise StoreUnavailable("the store is not open")
         if self._aside is None:
-            self._aside = _Aside(self._url, self._now)
+            self._aside = _Aside(self._url, lambda: self.now)
         return self._aside.run(work)
 
     async def notify(self, topic: str) -> None:
@@ -155,7 +164,7 @@ class PostgresDatabase(Database):
 class _Aside:
     """A thread with an event loop and a connection, for what must not wait for the application's event loop."""
 
-    def __init__(self, url: str, now: Callable[[], int] | None) -> None:
+    def __init__(self, url: str, now: Callable[[], Callable[[], int] | None]) -> None:
         self._url = url
         self._now = now
         self._loop = asyncio.new_event_loop()
@@ -192,7 +201,7 @@ class _Aside:
                     self._url, timeout=_CONNECT_SECONDS, command_timeout=_CONNECT_SECONDS
                 )
             # A statement is a transaction here: to begin and to commit would be two more questions to a slow store.
-            return await run(self._connection, work(), self._now)
+            return await run(self._connection, work(), self._now())
 
 
 async def run(connection: Any, operation: Operation[T], now: Callable[[], int] | None) -> T:

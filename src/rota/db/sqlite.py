@@ -20,6 +20,7 @@ from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 from rota import clock
+from rota.clock import REAL, VirtualClock
 from rota.db.database import Database, Many, Operation, Rows, Step, Work
 from rota.db.statements import Dialect, Statements
 from rota.db.watch import Watch
@@ -54,7 +55,8 @@ class SqliteDatabase(Database):
         self.statements = statements
         self._path = path
         self._file = path or ""
-        self._now = now
+        self.now: Callable[[], int] = now
+        self._own_now = now
         self._durable = durable
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._writer: _Writer | None = None
@@ -63,6 +65,11 @@ class SqliteDatabase(Database):
         self._connections: list[sqlite3.Connection] = []
         self._looking: asyncio.Task[None] | None = None
         self._listeners: list[Callable[[str | None], None]] = []
+
+    def live_by(self, clock: VirtualClock | None) -> None:
+        """Live by this clock, or by the machine's again."""
+        self.clock = REAL if clock is None else clock
+        self.now = self._own_now if clock is None else clock.micros
 
     @property
     def address(self) -> str:
@@ -76,7 +83,7 @@ class SqliteDatabase(Database):
         self._file = self._path or str(Path(cast("tempfile.TemporaryDirectory[str]", self._temporary).name) / "rota.db")
         try:
             os.close(os.open(self._file, os.O_RDWR | os.O_CREAT, 0o600))
-            self._writer = _Writer(self._connect(), self._now)
+            self._writer = _Writer(self._connect(), lambda: self.now())  # noqa: PLW0108 (it may be set anew)
             looker = self._connect()
         except (OSError, sqlite3.Error) as error:
             raise StoreUnavailable(f"the SQLite file {self._file} cannot be opened: {error}") from error
@@ -193,7 +200,7 @@ class SqliteDatabase(Database):
                 connection = self._local.connection = self._connect()
             connection.execute("BEGIN")
             try:
-                return run(connection, work(), self._now)
+                return run(connection, work(), self.now)
             finally:
                 if connection.in_transaction:  # not after an error of the disk
                     connection.execute("ROLLBACK")

@@ -38,16 +38,21 @@ class Statements:
     """The blocks of one or more packages' SQL files, in the words of one database."""
 
     def __init__(self, packages: Iterable[str], dialect: Dialect, now: str | None) -> None:
+        self._packages = tuple(packages)
         self._dialect = dialect
         self._now = now
         self._found: dict[str, Statement] = {}
-        for package in packages:
+        for package in self._packages:
             for file in sorted(files(package).iterdir(), key=lambda each: each.name):
                 if file.name.endswith(".sql"):
                     self._read(file.read_text(encoding="utf-8"))
 
     def __getitem__(self, name: str) -> Statement:
         return self._found[name]
+
+    def on_clock(self, now: str | None) -> "Statements":
+        """Return the same blocks, with this expression for `:now`."""
+        return Statements(self._packages, self._dialect, now)
 
     def write(self, name: str, text: str) -> Statement:
         """Write a text that is in no file in the words of the same database."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from rota import clock
 from rota.db.database import Database
 from rota.store.runs import Claimed, RunStore
 
@@ -29,6 +28,10 @@ class Claimer:
         self._turn = 0
         self._usual = 1.0
         self._looked_for_lost = 0.0
+
+    def work(self, queues: tuple[str, ...]) -> None:
+        """Take from these queues from now on."""
+        self._queues = queues
 
     def learn(self, seconds: float) -> None:
         """Learn how long runs take here."""
@@ -58,7 +61,7 @@ class Claimer:
 
     async def _lost(self, free: int, *, quarantine: bool) -> list[Claimed]:
         """Take runs that were lost, for free slots alone."""
-        now = clock.monotonic()
+        now = self._db.clock.monotonic()
         found: list[Claimed] = []
         if not free or now - self._looked_for_lost <= _LOST_SECONDS:
             return found

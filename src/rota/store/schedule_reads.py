@@ -206,11 +206,6 @@ class ScheduleReads:
         rows = yield self._db.query("schedules.parked")
         return [(row["key"], row["task"], row["args"]) for row in rows]
 
-    def now(self) -> Operation[Instant]:
-        """Return what the store's clock says."""
-        (row,) = yield self._db.query("schedules.now")
-        return int(row["now"])
-
     def paused(self) -> Operation[HeldState | None]:
         """Return who paused everything, if somebody did."""
         rows = yield self._db.query("pause.get")

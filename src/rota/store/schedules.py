@@ -5,7 +5,7 @@ records the skips and writes the schedules down, in one operation. The unique in
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rota.db.database import Database, Operation, Rows
@@ -130,7 +130,7 @@ class ScheduleStore:
         """Say by hand when anchored intervals run next; returns those that could: active, with no run under way."""
         known = list((yield from self._lock(wanted, missing=True)).values())
         yield from self._count(known)
-        able = [one for one in known if one["state"] == "active" and not one.under_way and _anchored(one["rule"])]
+        able = [one for one in known if one["state"] == "active" and not one.under_way and anchored(one["rule"])]
         for one in able:
             one.set(asked=wanted[one.key])
             one.revised = True

@@ -58,6 +58,10 @@ class WorkerStore:
         cancel = yield from self._runs.to_cancel(worker)
         return Renewal(bool(rows), bool(rows and rows[0]["draining"]), tuple(cancel))
 
+    def take_on(self, worker: str, queues: tuple[str, ...]) -> Operation[None]:
+        """Say that a worker works these queues now."""
+        yield self._db.query("workers.take_on", id=worker, queues=json.dumps(queues))
+
     def list(self) -> Operation["builtins.list[WorkerRecord]"]:
         """Return the workers, oldest first."""
         rows = yield self._db.query("workers.list")

@@ -7,6 +7,9 @@ VALUES (:id, :host, :pid, :queues, :slots, :now, CAST(:now AS BIGINT) + CAST(:le
 -- name: workers.renew
 UPDATE rota_workers SET lease = CAST(:now AS BIGINT) + CAST(:lease AS BIGINT) WHERE id = :id RETURNING draining
 
+-- name: workers.take_on
+UPDATE rota_workers SET queues = :queues WHERE id = :id
+
 -- name: workers.remove
 DELETE FROM rota_workers WHERE id = :id
 
