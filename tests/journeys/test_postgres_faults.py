@@ -44,10 +44,10 @@ async def succeeded(client: Rota, ids: list[int]) -> None:
 
 async def test_a_slow_store_costs_no_worker_its_lease(crew: Crew, client: Rota, proxy: Proxy) -> None:
     """Each question takes a fifteenth of the lease, as 2 s do of 30 s: a renewal takes four of them."""
-    workers = [crew.worker(lease=3, store=proxy.url) for _ in range(2)]
+    workers = [crew.worker(lease=6, store=proxy.url) for _ in range(2)]
     await crew.working(*workers)
-    ids = await napping(crew, client, *[0.0] * 4, 4.0)
-    proxy.delay = 0.2
+    ids = await napping(crew, client, *[0.0] * 4, 7.0)
+    proxy.delay = 0.4
     await succeeded(client, ids)
     assert await lost(crew) == []
     assert not any(each.said("was lost") for each in workers)
