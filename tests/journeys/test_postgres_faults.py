@@ -42,12 +42,27 @@ async def succeeded(client: Rota, ids: list[int]) -> None:
         assert (await ended(client, run)).state == "succeeded"
 
 
+async def renewed(crew: Crew, count: int) -> None:
+    """Wait until so many workers have renewed their lease."""
+    seen: dict[str, int] = {}
+
+    async def have() -> bool:
+        found = await rows(crew.store, "SELECT id, lease FROM rota_workers")
+        return sum(seen.setdefault(name, lease) < lease for name, lease in found) >= count
+
+    await eventually(have, what="a renewal of the lease")
+
+
 async def test_a_slow_store_costs_no_worker_its_lease(crew: Crew, client: Rota, proxy: Proxy) -> None:
-    """Each question takes a fifteenth of the lease, as 2 s do of 30 s: a renewal takes two of them."""
-    workers = [crew.worker(lease=3, store=proxy.url) for _ in range(2)]
+    """Each question takes a fifteenth of the lease, as 2 s do of 30 s: a renewal takes two of them.
+
+    To connect takes more, so the workers have renewed before.
+    """
+    workers = [crew.worker(lease=6, store=proxy.url) for _ in range(2)]
     await crew.working(*workers)
-    ids = await napping(crew, client, *[0.0] * 4, 4.0)
-    proxy.delay = 0.2
+    await renewed(crew, 2)
+    ids = await napping(crew, client, *[0.0] * 4, 7.0)
+    proxy.delay = 0.4
     await succeeded(client, ids)
     assert await lost(crew) == []
     assert not any(each.said("was lost") for each in workers)
@@ -79,13 +94,7 @@ async def test_connections_that_died_in_silence_are_made_anew(crew: Crew, client
     ids = await napping(crew, client, 0.0)
     await succeeded(client, ids)
 
-    seen: dict[str, int] = {}
-
-    async def renewed() -> bool:
-        found = await rows(crew.store, "SELECT id, lease FROM rota_workers")
-        return any(seen.setdefault(name, lease) < lease for name, lease in found)
-
-    await eventually(renewed, what="a renewal of the lease")
+    await renewed(crew, 1)
     assert (await audit(crew.store, crew.books)).wrong == {}
     assert not worker.gone
 
