@@ -147,6 +147,39 @@ async def test_a_hold_does_not_wait_for_its_own_run(app: Rota) -> None:
         assert (await app.runs.wait(run.id, timeout=LONG)).result == '"twice"'
 
 
+async def test_holds_in_a_run_of_the_same_key_go_one_at_a_time(app: Rota) -> None:
+    watch = Watch()
+
+    @app.task
+    async def ask_often() -> None:
+        async def once() -> None:
+            async with app.limits.hold("host:a", wait=LONG):
+                await watch.visit("a")
+
+        await asyncio.gather(*(once() for _ in range(4)))
+
+    await app.limits.put("host:*", rota.Limit(at_once=1, gap="10ms"))
+    async with app.running():
+        run = await app.enqueue(ask_often.call(), limits=["host:a"])
+        assert (await app.runs.wait(run.id, timeout=LONG)).state == "succeeded"
+    assert watch.most["a"] == 1
+
+
+async def test_a_hold_that_is_cancelled_while_it_asks_leaves_nothing_behind(app: Rota) -> None:
+    await app.limits.put("gpu", rota.Limit(at_once=100))
+
+    async def held() -> None:
+        async with app.limits.hold("gpu"):
+            await asyncio.Event().wait()
+
+    for _ in range(10):
+        holding = asyncio.create_task(held())
+        await asyncio.sleep(0)
+        holding.cancel()
+        await asyncio.gather(holding, return_exceptions=True)
+    assert [each.busy for each in await app.limits.list()] == [0]
+
+
 async def test_a_hold_that_is_not_granted_in_time_is_an_error_and_leaves_nothing_behind(app: Rota) -> None:
     await app.limits.put("gpu", rota.Limit(at_once=1))
     async with app.limits.hold("gpu"):
@@ -229,6 +262,13 @@ async def test_a_key_that_is_none_is_refused_everywhere(app: Rota, key: str) -> 
             await refused
     with pytest.raises(rota.Invalid, match="limit key"):
         app.task(name="other", limits=[key])
+
+
+async def test_a_group_is_what_stands_before_the_first_colon(app: Rota) -> None:
+    with pytest.raises(rota.Invalid, match=r"is no group; .* use host:\*"):
+        await app.limits.put("host:eu:*", rota.Limit(1))
+    with pytest.raises(rota.Invalid, match="is not a limit"):
+        await app.limits.put("gpu", 5)  # type: ignore[arg-type]
 
 
 async def test_keys_are_a_list_of_a_few(app: Rota) -> None:

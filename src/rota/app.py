@@ -152,7 +152,8 @@ class Rota(TaskDecorator):
         )
         insert = self._store.insert_one if unique is None else self._store.insert_unique
         found: Run[R] = await self._write(lambda: insert(new), connection, single=unique is None)
-        self._knock("waiting" if found.state == "waiting" else "ready")
+        if connection is None:
+            self._knock("waiting" if found.state == "waiting" else "ready")
         return found
 
     async def enqueue_many(self, calls: Iterable[Call[Any]], *, connection: Any = None) -> list[int]:
@@ -170,8 +171,9 @@ class Rota(TaskDecorator):
 
     async def _insert(self, batch: list[NewRun], connection: Any) -> list[int]:
         found: list[int] = await self._write(lambda: self._store.insert(batch), connection, single=True)
-        self._knock("ready")
-        self._knock("waiting")  # some may be under limits of their task or queue
+        if connection is None:
+            self._knock("ready")
+            self._knock("waiting")  # some may be under limits of their task or queue
         return found
 
     def lock(self, name: str, *, ttl: Length = "60s", wait: Length | None = None) -> Lock:
@@ -287,7 +289,7 @@ class Rota(TaskDecorator):
 
     async def _write(self, work: Work[T], connection: Any, *, single: bool) -> T:
         if connection is not None:
-            return await run_on(connection, self._db, work)
+            return await run_on(connection, self._db, work, "ready", "waiting")
         return await self._db.write(work, single=single)
 
     def _knock(self, topic: str) -> None:
@@ -333,6 +335,11 @@ def _key(unique: str | None, unique_for: Length) -> str | None:
         if unique_for:
             raise Invalid("unique_for", unique_for, "say which key by unique=", "has no key")
         return None
-    if not isinstance(unique, str) or not 0 < len(unique) <= _LONGEST_KEY or "\0" in unique:
-        raise Invalid("unique", unique, f"use text of up to {_LONGEST_KEY} characters, without NUL")
+    if not isinstance(unique, str) or not 0 < len(unique) <= _LONGEST_KEY or not _sendable(unique):
+        raise Invalid("unique", unique, f"use text of up to {_LONGEST_KEY} characters, without NUL and half characters")
     return unique
+
+
+def _sendable(text: str) -> bool:
+    """Tell whether both databases can keep a text."""
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)

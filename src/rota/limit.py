@@ -52,8 +52,8 @@ def key(value: object) -> str:
 
 def keys(values: Iterable[str]) -> tuple[str, ...]:
     """Return these keys in order, each once, or refuse them."""
-    if isinstance(values, str):
-        raise Invalid("limits", values, f"use a list: [{values!r}]", "is one text")
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise Invalid("limits", values, f"use a list: [{values!r}]", "is not a list")
     found = tuple(sorted({key(each) for each in values}))
     if len(found) > MOST_KEYS:
         raise Invalid("limits", list(found), f"use up to {MOST_KEYS}", "are too many")
@@ -63,6 +63,9 @@ def keys(values: Iterable[str]) -> tuple[str, ...]:
 def pattern(value: object, limit: Limit) -> str:
     """Return what a limit is put under: a key, or a group such as `host:*`."""
     if isinstance(value, str) and value.endswith(":*"):
+        if ":" in value[:-2]:
+            allowed = "a group is what stands before the first colon of its keys: use host:*"
+            raise Invalid("limit key", value, allowed, "is no group")
         return f"{key(value[:-2])}:*"
     if limit.keys_at_once is not None:
         raise Invalid("limit key", value, "put it under a group, such as host:*", "has no keys to count")
@@ -80,9 +83,6 @@ class LimitSet:
 
     def __init__(self, found: Mapping[str, Limit]) -> None:
         self._found = found
-
-    def __bool__(self) -> bool:
-        return bool(self._found)
 
     def of(self, key: str) -> Limit | None:
         """Return the limit of a key: its own, or else its group's."""
@@ -149,10 +149,10 @@ class Room:
             use, most = self.uses[each], self.limits.at_once(each)
             if use.resting or use.wanted or (most is not None and use.busy >= most):
                 return each
-        for name in {group(each) for each in wanted}:
-            cap, busy = self.limits.cap(name), self.busy_keys.get(name or "", set())
+        for name in sorted({group(each) or "" for each in wanted}):
+            cap, busy = self.limits.cap(name), self.busy_keys.get(name, set())
             new = {each for each in wanted if group(each) == name} - busy
-            if name and cap is not None and new and busy - own and len(busy | new) > cap:
+            if cap is not None and new and busy - own and len(busy | new) > cap:
                 return name
         return None
 

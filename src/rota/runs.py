@@ -50,13 +50,18 @@ class Runs:
         if state is not None:
             one_of("state", state, get_args(RunState), Invalid)
         whole_number("limit", limit, 1, 200, Invalid)
+        if before is not None:
+            whole_number("before", before, 0, 2**62, Invalid)
+        for field, value in (("task", task), ("queue", queue)):
+            if value is not None and (not isinstance(value, str) or "\0" in value):
+                raise Invalid(field, value, "use a name")
         return await self._db.read(
             lambda: self._reads.runs(state=state, task=task, queue=queue, before=before, most=limit)
         )
 
     async def attempts(self, run: int) -> "builtins.list[Attempt]":
         """Return its attempts, oldest first. A success at the first try is in the run itself."""
-        return await self._db.read(lambda: self._store.attempts(run))
+        return await self._db.read(lambda: self._store.attempts(_number(run)))
 
     async def result(self, run: int) -> Any:
         """Return what its task returned, as the task's return annotation says."""
@@ -113,6 +118,8 @@ def _is_whole(text: str) -> bool:
 
 def _number(run: int) -> int:
     """Refuse a number that no store can hold; there is no run under it."""
+    if isinstance(run, bool) or not isinstance(run, int):
+        raise Invalid("run", run, "use the run's number", "is no number")
     if not 0 < run < 2**63:
         raise UnknownRun(run)
     return run

@@ -134,9 +134,10 @@ class Schedules:
             return (yield from self._reads.get(new.key))
 
         found: ScheduleState = await (
-            self._db.write(work) if connection is None else run_on(connection, self._db, work)
+            self._db.write(work) if connection is None else run_on(connection, self._db, work, "schedules")
         )
-        self._knock("schedules")
+        if connection is None:
+            self._knock("schedules")
         return found
 
     async def put_many(

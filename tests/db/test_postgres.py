@@ -54,7 +54,7 @@ async def test_an_operation_is_all_or_nothing(db: PostgresDatabase) -> None:
     assert await count(db) == 2
 
 
-async def test_one_operation_has_one_now(db: PostgresDatabase) -> None:
+async def test_now_is_the_statements_however_old_its_transaction_is(db: PostgresDatabase) -> None:
     def asked() -> Operation[list[int]]:
         found = []
         for _ in range(2):
@@ -63,7 +63,16 @@ async def test_one_operation_has_one_now(db: PostgresDatabase) -> None:
         return found
 
     first, second = await db.write(asked)
-    assert first == second
+    assert second - first >= 2_000
+
+
+async def test_threads_that_share_the_connection_aside_take_turns(db: PostgresDatabase) -> None:
+    await ask(db, "CREATE TABLE IF NOT EXISTS turns (id INTEGER)")
+    writes = [
+        asyncio.to_thread(db.write_from_thread, lambda: sql("INSERT INTO turns VALUES (1) RETURNING id", "postgres"))
+        for _ in range(20)
+    ]
+    assert [rows[0][0] for rows in await asyncio.gather(*writes)] == [1] * 20
 
 
 async def waits_for_a_lock(outside: Any) -> None:

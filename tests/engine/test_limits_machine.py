@@ -16,7 +16,7 @@ from tests.stores import SECOND, Clock, ask, emptied, new, on_clock, put, worker
 from rota.limit import Limit
 from rota.model import Outcome
 from rota.store.admission import Admission
-from rota.store.limits import LimitStore
+from rota.store.limits import Asked, LimitStore
 from rota.store.runs import Claimed, RunStore, Settled
 from rota.store.workers import WorkerStore
 
@@ -165,14 +165,14 @@ class Admissions(RuleBasedStateMachine):
             assert self.has_room((key,), self.busy())
             self.holds[asked.hold] = key
         else:
-            self.do(self.db.write(lambda: self.limit_store.release(key, asked.hold, began=False)))
+            self.do(self.db.write(lambda: self.limit_store.release(key, asked, began=False)))
 
     @precondition(lambda self: self.holds)
     @rule(data=st.data())
     def release(self, data: st.DataObject) -> None:
         hold = data.draw(st.sampled_from(sorted(self.holds)))
         key = self.holds.pop(hold)
-        self.do(self.db.write(lambda: self.limit_store.release(key, hold, began=True)))
+        self.do(self.db.write(lambda: self.limit_store.release(key, Asked(hold, granted=True), began=True)))
         self.rest(key)
 
     # What is known of it
@@ -257,7 +257,9 @@ class Admissions(RuleBasedStateMachine):
     def everything_is_let_in_in_the_end(self) -> None:
         for hold in sorted(self.holds):
             key = self.holds.pop(hold)
-            self.do(self.db.write(lambda hold=hold, key=key: self.limit_store.release(key, hold, began=True)))
+            self.do(
+                self.db.write(lambda hold=hold, key=key: self.limit_store.release(key, Asked(hold, True), began=True))
+            )
         for _ in range(2 * len(self.runs) + 5):
             self.clock.advance(40)
             self.sweep()

@@ -105,6 +105,20 @@ async def test_a_clock_that_is_set_back_does_not_lengthen_a_pause(db: Database, 
     await finish(db, *(await claim(db)))
     clock.advance(-3_600)
     await ask(db, "UPDATE rota_runs SET due = 0")
+    await db.write(LimitStore(db).sweep)
+    clock.advance(1)
+    assert (await admit()).ready == {"default": 1}
+
+
+async def test_a_shorter_gap_counts_at_once_from_then(db: Database, admit: Admit, clock: Clock) -> None:
+    await limit(db, "gpu", 1, gap="1h")
+    await named(db, "gpu")
+    await named(db, "gpu")
+    await admit()
+    await finish(db, *(await claim(db)))
+    await limit(db, "gpu", 1, gap="2s")
+    assert (await admit()).ready == {}
+    clock.advance(2)
     assert (await admit()).ready == {"default": 1}
 
 
@@ -181,7 +195,6 @@ async def test_a_limit_that_is_put_later_counts_what_is_under_way(db: Database, 
     assert (await get(db, ready.id)).state == "waiting"
     assert (await admit()).ready == {}
     await settle(db, "w", [ended(running, "succeeded", result="1")])  # who claimed it before knows of no limit
-    await db.write(LimitStore(db).sweep)
     assert (await admit()).ready == {"default": 1}
 
 
@@ -350,6 +363,88 @@ async def test_a_line_whose_keys_are_never_free_together_is_let_in_all_the_same(
     raise AssertionError("it starved")
 
 
+async def test_a_line_of_many_keys_keeps_each_as_it_becomes_free(db: Database, admit: Admit) -> None:
+    """Of four keys three are always busy in turn: the line gets them one after the other."""
+    for key in "abcd":
+        await limit(db, key, 1)
+        await named(db, key)
+    await admit()
+    held = {"abcd"[number]: each for number, each in enumerate(await claim(db))}
+    many = await named(db, *"abcd")
+    for turn in range(60):
+        key = "abcd"[turn % 4]
+        await named(db, key)
+        if key in held:
+            await finish(db, held.pop(key))
+        await admit()
+        for each in await claim(db):
+            if each.id == many.id:
+                return
+            held[key] = each
+    raise AssertionError("it starved")
+
+
+async def test_a_line_that_is_cancelled_gives_up_what_it_keeps_though_its_gate_is_shut(
+    db: Database, runs: RunStore, admit: Admit
+) -> None:
+    await limit(db, "a", 1)
+    await limit(db, "b", 1)
+    await named(db, "b")
+    await admit()
+    await claim(db)
+    both = await named(db, "a", "b")
+    await admit()
+    await ask(db, "UPDATE rota_lines SET passed = 9, gate = ''")
+    await admit()
+    only = await named(db, "a")
+    await admit()
+    assert await states(db, both, only) == ["waiting", "waiting"]
+    await db.write(lambda: runs.cancel(both.id, "no"))
+    await admit()
+    await admit()
+    assert await states(db, both, only) == ["cancelled", "ready"]
+
+
+async def test_a_worker_that_is_told_to_stop_has_nothing_let_in_for_it(
+    db: Database, workers: WorkerStore, admit: Admit
+) -> None:
+    await db.write(lambda: workers.enter(NewWorker("s", "host", 1, ("slow",), 1), 10**15))
+    await limit(db, "gpu", 1)
+    slow = await named(db, "gpu", queue="slow")
+    await db.write(lambda: workers.drain("s"))
+    ours = await named(db, "gpu")
+    assert (await admit()).ready == {"default": 1}
+    assert await states(db, slow, ours) == ["waiting", "ready"]
+
+
+async def test_what_gave_way_once_is_not_kept_out_for_ever(
+    db: Database, workers: WorkerStore, limits: LimitStore, admit: Admit, clock: Clock
+) -> None:
+    await db.write(lambda: workers.enter(NewWorker("s", "host", 1, ("busy",), 1), 10**15))
+    await limit(db, "gpu", 1)
+    late = await named(db, "gpu", queue="busy")
+    await admit()
+    for _ in range(3):
+        await named(db, "gpu")
+    await admit()
+    clock.advance(61)
+    await db.write(limits.sweep)
+    await admit()
+    await finish(db, *(await claim(db)))
+    await admit()
+    assert await states(db, late) == ["ready"]  # it is older than the others
+
+
+async def test_a_put_that_changes_nothing_disturbs_nobody(db: Database, admit: Admit) -> None:
+    await limit(db, "gpu", 1)
+    await named(db, "gpu")
+    await named(db, "gpu")
+    await admit()
+    before = await ask(db, "SELECT line, gate FROM rota_lines")
+    await limit(db, "gpu", 1)
+    assert [tuple(row) for row in await ask(db, "SELECT line, gate FROM rota_lines")] == [tuple(row) for row in before]
+
+
 async def test_what_a_line_keeps_is_given_back_when_its_run_is_cancelled(
     db: Database, runs: RunStore, admit: Admit
 ) -> None:
@@ -410,7 +505,7 @@ async def test_a_hold_takes_room_and_gives_it_back(db: Database, limits: LimitSt
     run = await named(db, "gpu")
     assert (await admit()).ready == {}
     assert not (await db.write(lambda: limits.ask("gpu", None, None, SECOND))).granted
-    await db.write(lambda: limits.release("gpu", asked.hold, began=True))
+    await db.write(lambda: limits.release("gpu", asked, began=True))
     assert (await admit()).ready == {}  # the other hold asked before the run was let in
     assert (await get(db, run.id)).state == "waiting"
 
@@ -421,7 +516,7 @@ async def test_holds_go_in_the_order_in_which_they_asked(
     await limit(db, "gpu", 1, gap="1s")
     first, second, third = [await db.write(lambda: limits.ask("gpu", None, None, 99 * SECOND)) for _ in range(3)]
     assert (first.granted, second.granted, third.granted) == (True, False, False)
-    await db.write(lambda: limits.release("gpu", first.hold, began=True))
+    await db.write(lambda: limits.release("gpu", first, began=True))
     clock.advance(0.5)
     assert not (await db.write(lambda: limits.ask("gpu", second.hold, None, SECOND))).granted  # the pause
     clock.advance(0.5)
@@ -450,10 +545,10 @@ async def test_in_a_run_of_the_same_key_a_hold_waits_for_the_pause_alone(
     await admit()
     await claim(db)
     asked = await db.write(lambda: limits.ask("host:a", None, run.id, SECOND))
-    assert (asked.granted, asked.owned) == (False, True)
+    assert (asked.granted, asked.own is None) == (False, False)
     clock.advance(1)
     assert (await db.write(lambda: limits.ask("host:a", asked.hold, run.id, SECOND))).granted
-    await db.write(lambda: limits.release("host:a", asked.hold, began=True))
+    await db.write(lambda: limits.release("host:a", asked, began=True))
 
 
 async def test_a_hold_that_stops_asking_lets_the_runs_in(db: Database, limits: LimitStore, admit: Admit) -> None:
@@ -462,8 +557,8 @@ async def test_a_hold_that_stops_asking_lets_the_runs_in(db: Database, limits: L
     second = await db.write(lambda: limits.ask("gpu", None, None, SECOND))
     run = await named(db, "gpu")
     await admit()
-    await db.write(lambda: limits.release("gpu", first.hold, began=True))
+    await db.write(lambda: limits.release("gpu", first, began=True))
     await admit()
-    await db.write(lambda: limits.release("gpu", second.hold, began=False))
+    await db.write(lambda: limits.release("gpu", second, began=False))
     await admit()
     assert await states(db, run) == ["ready"]

@@ -9,14 +9,20 @@ from rota.errors import Invalid
 T = TypeVar("T")
 
 
-async def run_on(connection: Any, database: Database, work: Work[T]) -> T:
-    """Run an operation on the caller's connection. It happens if and only if the caller commits."""
+async def run_on(connection: Any, database: Database, work: Work[T], *topics: str) -> T:
+    """Run an operation on the caller's connection. It happens if and only if the caller commits.
+
+    All processes are told of these topics then: by PostgreSQL with the commit; a SQLite file tells by itself.
+    """
     if isinstance(database, sqlite.SqliteDatabase) and database.has(connection):
         return sqlite.run(connection, work(), database.now)
     if database.dialect == "postgres" and _is_asyncpg(connection):
         from rota.db import postgres  # noqa: PLC0415 (asyncpg is an extra)
 
-        return await postgres.run(connection, work(), database.now)
+        found = await postgres.run(connection, work(), database.now)
+        for topic in topics:
+            await postgres.tell(connection, topic)
+        return found
     allowed = {"sqlite": "use a sqlite3.Connection to the store's file", "postgres": "use an asyncpg connection"}
     raise Invalid("connection", connection, allowed[database.dialect], "does not go with the store")
 

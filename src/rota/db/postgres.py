@@ -20,8 +20,8 @@ from rota.errors import StoreUnavailable
 
 T = TypeVar("T")
 
-NOW = "(extract(epoch FROM now()) * 1000000)::bigint"
-"""The database's clock, in microseconds: the start of the transaction, so that one operation has one now."""
+NOW = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
+"""The database's clock, in microseconds, at the statement: a transaction that a caller began may be old by then."""
 
 _CHANNEL = "rota"
 _TRIES = 5
@@ -124,7 +124,7 @@ class PostgresDatabase(Database):
         """Tell every process. Not inside a transaction: NOTIFY makes commits wait for each other."""
         with suppress(StoreUnavailable):
             async with self._connection() as connection:
-                await connection.execute("SELECT pg_notify($1, $2)", _CHANNEL, topic)
+                await tell(connection, topic)
 
     def listen(self, heard: Callable[[str | None], None]) -> None:
         """Call this in the event loop with each topic that changed."""
@@ -169,6 +169,8 @@ class _Aside:
         self._now = now
         self._loop = asyncio.new_event_loop()
         self._connection: Any = None
+        self._turn = asyncio.Lock()
+        """Several workers of a process share the connection, one question at a time."""
         self._thread = threading.Thread(target=self._loop.run_forever, name="rota-aside", daemon=True)
         self._thread.start()
 
@@ -195,13 +197,18 @@ class _Aside:
             self._connection.terminate()
 
     async def _run(self, work: Work[T]) -> T:
-        async with _translated():
+        async with self._turn, _translated():
             if self._connection is None or self._connection.is_closed():
                 self._connection = await asyncpg.connect(
                     self._url, timeout=_CONNECT_SECONDS, command_timeout=_CONNECT_SECONDS
                 )
             # A statement is a transaction here: to begin and to commit would be two more questions to a slow store.
             return await run(self._connection, work(), self._now())
+
+
+async def tell(connection: Any, topic: str) -> None:
+    """Tell every process that something of this topic changed; in a transaction, when it commits."""
+    await connection.execute("SELECT pg_notify($1, $2)", _CHANNEL, topic)
 
 
 async def run(connection: Any, operation: Operation[T], now: Callable[[], int] | None) -> T:

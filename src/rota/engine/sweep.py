@@ -71,7 +71,7 @@ class Sweeper:
         The store's clock tells how much is left of a lease when it is seen first, and from then on the monotonic one
         counts. Where the store's was set meanwhile, it cannot tell either: then it is a whole lease, as they are here.
         """
-        now = clock.monotonic()
+        now = self._db.clock.monotonic()
         apart, seen = self._apart, self._seen
         if leases:
             self._apart = (leases[0][1] - leases[0][2]) / 1_000_000 - now

@@ -307,6 +307,7 @@ class Worker:
     async def _end(self, loops: list["asyncio.Task[None]"]) -> None:
         """Give back what was not begun, wait for what runs, then give that back too."""
         with contextlib.suppress(StoreUnavailable):
+            await self._db.write(lambda: self.workers.drain(self.id), single=True)
             if self._held:
                 held = [(run.id, run.attempt) for run in self._held]
                 self._held.clear()

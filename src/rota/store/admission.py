@@ -145,8 +145,12 @@ class Admission:
         opening = _Opening(worked, room, (yield from self._reserved()))
         gates = {"", *rested, *room.open_groups(opening.own), *(f"!{queue}" for queue in worked)}
         again = False
+        reserving = (yield self._db.query("lines.reserves")) if opening.own else ()
         while gates:
             rows = yield self._db.many("lines.at", ("gate",), [(each,) for each in sorted(gates)], most=_LINES)
+            names = {row["line"] for row in rows}
+            rows = [*rows, *(row for row in reserving if row["line"] not in names)]  # whatever it waits for
+            reserving = ()
             lines = [_Line.read(row) for row in rows]
             yield from self._look_up(lines, opening.room)
             yield from self._write(lines, opening.decide(lines), ready)
@@ -272,20 +276,19 @@ class _Opening:
         if line.gate not in ("", gate):
             line.passed += 1
         line.gate = gate
-        if line.passed >= _PATIENCE and not self.own and not line.reserves and not gate.startswith("!"):
+        line.rank = line.heads[line.taken]  # to stand last is for one turn
+        may = line.reserves or (line.passed >= _PATIENCE and not self.own)
+        if may and not gate.startswith("!"):
             self._reserve(line, found)
 
     def _reserve(self, line: _Line, found: _Found) -> None:
-        """Keep what the line can get of its keys."""
-        free: list[str] = []
+        """Keep what the line can get of its keys, beside what it has."""
         for each in line.keys:
-            if self.room.blocker((each,)) is None:
+            if each not in self.own and self.room.blocker((each,), self.own) is None:
                 self.room.take((each,))
-                free.append(each)
-        if free:
-            self.own = frozenset(free)
-            found.reserved = tuple(free)
-            line.reserves = True
+                self.own |= {each}
+                found.reserved += (each,)
+                line.reserves = True
 
     def _give_up(self, line: _Line, found: _Found) -> None:
         line.reserves = False

@@ -8,7 +8,7 @@ from rota.db.database import Database, Operation
 from rota.errors import Invalid
 from rota.limit import Limit, LimitSet, Room, Use, group
 from rota.model import Run
-from rota.store.admission import read_limits
+from rota.store.admission import line_name, read_limits
 from rota.times.moments import micros
 
 MOST_LIMITS = 1_000
@@ -17,6 +17,9 @@ _UNCLAIMED = 60_000_000
 _ASKING = 5_000_000
 """How long a hold that waits is believed to be there since it last asked."""
 _SOON = 50_000
+_SELDOM = 1_000_000
+OWN = "own"
+"""The family of what a run uses of its own room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,8 @@ class Asked:
 
     hold: int
     granted: bool
-    owned: bool
-    """Whether the run that asks has room under this key already: then only the pause is waited for."""
-    wait: int
-    """In how many microseconds to ask again."""
+    own: str | None = None
+    """Under what a run uses room that it has itself; None where the hold takes room beside others."""
 
 
 class LimitStore:
@@ -52,7 +53,10 @@ class LimitStore:
     def put(self, key: str, limit: Limit) -> Operation[None]:
         """Put a limit in force, also for what is under way."""
         yield from self._alone()
-        known = {row["key"] for row in (yield self._db.query("limits.all"))}
+        rows = yield self._db.query("limits.all")
+        known = {row["key"] for row in rows}
+        if key in known and read_limits(row for row in rows if row["key"] == key).of(key) == limit:
+            return
         if key not in known and len(known) >= MOST_LIMITS:
             raise Invalid(
                 "limits", key, "use a group such as host:* for many keys", f"would be number {len(known) + 1}"
@@ -60,12 +64,17 @@ class LimitStore:
         yield self._db.query(
             "limits.put", key=key, at_once=limit.at_once, gap=micros(limit.gap), keys_at_once=limit.keys_at_once
         )
+        yield from self.call_back(key)
+        yield self._db.query("taken.clamp")
+        yield from self._form_anew()
+        yield from self._count_in((yield from self.all()))
+
+    def call_back(self, key: str) -> Operation[None]:
+        """Let runs that are ready wait for room under a new limit. Whoever made them ready may not have seen it yet."""
         kind, _, name = key.partition(":")
         every = name == "*" and kind in ("task", "queue")
         task, queue = (name if kind == each else None for each in ("task", "queue"))
         yield self._db.query("limits.call_back", every=int(every), task=task, queue=queue)
-        yield from self._form_anew()
-        yield from self._count_in((yield from self.all()))
 
     def remove(self, key: str) -> Operation[bool]:
         """Take a limit out of force; False if there is none."""
@@ -113,15 +122,34 @@ class LimitStore:
 
     def _count_in(self, limits: LimitSet) -> Operation[None]:
         """Count what is under way into limits that are newer than it."""
-        taken = []
+        taken: builtins.list[tuple[str, int, str | None]] = []
+        lines: builtins.list[tuple[int, str]] = []
         for row in (yield self._db.query("limits.under")):
             keys = limits.governing(row["task"], row["queue"], Run.read_limits(row["limits"]))
             before = set(json.loads(row["gate"])[1:]) if row["gate"] else set()
-            taken += [(key, row["id"], group(key)) for key in keys if key not in before]
+            new = [key for key in keys if key not in before]
+            taken += [(key, row["id"], group(key)) for key in new]
+            lines += [(row["id"], line_name(row["queue"], keys))] if new else []
         if taken:
             yield self._db.many("taken.take", ("key", "holder", "family"), taken)
+            yield self._db.many("limits.place", ("id", "line"), lines)
 
     # Room for tasks that ask from within
+
+    def look(self, key: str, asked: Asked) -> Operation[int | None]:
+        """Tell in how many microseconds to look again whether there may be room for a hold that waits; None: ask now.
+
+        It only reads, and whoever waits behind others looks less often: many who wait are in nobody's way.
+        """
+        used = asked.own or key
+        (row,) = yield self._db.query("holds.look", key=key, used=used, id=asked.hold)
+        before, busy, rest = int(row["before"]), int(row["busy"]), int(row["rest"] or 0)
+        if before and asked.own is None:
+            return min(_SOON * (before + 1), _SELDOM)
+        if rest > 0:
+            return min(_SOON, max(rest, 1_000))
+        most = 1 if asked.own is not None else (yield from self.all()).at_once(key)
+        return _SOON if most is not None and busy >= most else None
 
     def ask(self, key: str, hold: int | None, run: int | None, lease: int) -> Operation[Asked]:
         """Take room under a key; where there is none, stand in line for it: before runs that have not begun."""
@@ -131,32 +159,47 @@ class LimitStore:
         if hold is None or not (yield self._db.query("holds.ask_again", id=hold, patience=_ASKING)):
             hold = (yield self._db.query("holds.ask", key=key, patience=_ASKING))[0][0]
         owned = bool(run and (yield self._db.query("holds.owned", key=key, holder=run)))
-        if owned and first:  # what the run did there before is taken to end now
-            yield self._db.query("holds.rest", key=key, holder=-hold, family=group(key), gap=limits.gap(key))
+        if owned:
+            return (yield from self._ask_own(key, hold, run, lease, limits, first=first))
         (row,) = yield self._db.many("taken.uses", ("key",), [(key,)])
         room = Room(limits, {key: Use(row["busy"], bool(row["resting"]), wanted=False)})
         name = group(key)
         if limits.cap(name) is not None:
             room.busy_keys[str(name)] = {each[0] for each in (yield self._db.query("taken.family", family=name))}
-        before = yield self._db.query("holds.before", key=key, id=hold)
-        if before or (room.uses[key].resting if owned else room.blocker((key,))):
-            rest: int | None = (yield self._db.query("taken.rests", key=key))[0][0]
-            return Asked(hold, granted=False, owned=owned, wait=min(_SOON, max(rest or _SOON, 1_000)))
+        if (yield self._db.query("holds.before", key=key, id=hold)) or room.blocker((key,)):
+            return Asked(hold, granted=False)
         yield self._db.query("holds.remove", id=hold)
-        if not owned:
-            yield self._db.query("holds.take", key=key, holder=-hold, family=name, lease=lease)
-        return Asked(hold, granted=True, owned=owned, wait=0)
+        yield self._db.query("holds.take", key=key, holder=-hold, family=name, lease=lease)
+        return Asked(hold, granted=True)
 
-    def renew(self, key: str, hold: int, lease: int) -> Operation[bool]:
+    def _ask_own(
+        self, key: str, hold: int, run: int | None, lease: int, limits: LimitSet, *, first: bool
+    ) -> Operation[Asked]:
+        """Let a run that has room under a key itself use it once more: one use at a time, each after the pause."""
+        own = f"{run} {key}"  # no key of a limit has a space in it
+        if first:  # what the run did there before is taken to end now
+            yield self._db.query("holds.rest", key=key, holder=-hold, family=group(key), gap=limits.gap(key))
+        uses = yield self._db.many("taken.uses", ("key",), [(key,), (own,)])
+        resting = any(row["resting"] for row in uses)
+        in_use = any(row["busy"] for row in uses if row["key"] == own)
+        if resting or in_use:
+            return Asked(hold, granted=False, own=own)
+        yield self._db.query("holds.remove", id=hold)
+        yield self._db.query("holds.take", key=own, holder=-hold, family=OWN, lease=lease)
+        return Asked(hold, granted=True, own=own)
+
+    def renew(self, key: str, asked: Asked, lease: int) -> Operation[bool]:
         """Keep the room of a hold; False if it is gone."""
-        return bool((yield self._db.query("holds.renew", key=key, holder=-hold, lease=lease)))
+        return bool((yield self._db.query("holds.renew", key=asked.own or key, holder=-asked.hold, lease=lease)))
 
-    def release(self, key: str, hold: int, *, began: bool) -> Operation[None]:
+    def release(self, key: str, asked: Asked, *, began: bool) -> Operation[None]:
         """Give the room of a hold back, or stop asking for it."""
-        yield self._db.query("holds.remove", id=hold)
+        yield self._db.query("holds.remove", id=asked.hold)
         limits = yield from self.all()
         gap = limits.gap(key) if began else 0
-        yield self._db.query("holds.rest", key=key, holder=-hold, family=group(key), gap=gap)
+        yield self._db.query("holds.rest", key=key, holder=-asked.hold, family=group(key), gap=gap)
+        if asked.own is not None and began:
+            yield self._db.query("holds.rest", key=asked.own, holder=-asked.hold, family=OWN, gap=gap)
 
     # Repair
 
@@ -166,6 +209,7 @@ class LimitStore:
             return False
         yield from self._alone()
         changed = bool((yield self._db.query("taken.left_behind")))
+        changed |= bool((yield self._db.query("taken.clamp")))
         yield self._db.query("holds.forget")
         late = [(row["id"], row["gate"]) for row in (yield self._db.query("taken.unclaimed", patience=_UNCLAIMED))]
         if late:

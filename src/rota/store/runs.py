@@ -138,7 +138,9 @@ class RunStore:
         """Store a run unless its key has one; then return that one."""
         if self._db.dialect == "postgres":
             yield self._db.query("runs.lock_key", unique_key=new.unique)
-        twins = yield self._db.query("runs.twin", unique_key=new.unique, period=new.unique_for)
+        twins = yield self._db.query("runs.twin_under_way", unique_key=new.unique)
+        if not twins and new.unique_for:
+            twins = yield self._db.query("runs.twin", unique_key=new.unique, period=new.unique_for)
         return Run.read(twins[0]) if twins else (yield from self.insert_one(new))
 
     def claim(
@@ -184,7 +186,9 @@ class RunStore:
         if scheduled:
             mine = [row for row in held if row["id"] in scheduled and row["state"] != "waiting"]
             yield from self._schedules.ended(known, [_ended(scheduled[row["id"]], row) for row in mine])
-        freed = [(e.run,) for e in ended if e.limited and e.run in started]
+        # A limit may be newer than the claim: then only the store knows that the run took room.
+        limited = {e.run for e in ended if e.limited} | {row["id"] for row in held if row["gate"] is not None}
+        freed = [(run,) for run in sorted(limited & set(started))]
         if freed:
             yield self._db.many("taken.end", ("holder",), freed)
         kept = [e for e in ended if e.run in started and (e.outcome != "succeeded" or e.attempt > 1)]

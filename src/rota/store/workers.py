@@ -72,6 +72,10 @@ class WorkerStore:
             for row in rows
         ]
 
+    def drain(self, worker: str) -> Operation[None]:
+        """Say that a worker takes no new work: nothing is let in for its sake."""
+        yield self._db.query("workers.drain", id=worker)
+
     def leave(self, worker: str) -> Operation[None]:
         """Say that a worker has gone of its own will; what it still held goes back at once."""
         yield from self._runs.lose(worker, counts=False)

@@ -46,7 +46,7 @@ UPDATE rota_runs SET state = 'ready' WHERE id = :id AND state = 'waiting' RETURN
 UPDATE rota_runs SET state = 'ready' WHERE id = ANY(:id::bigint[]) AND state = 'waiting' RETURNING id, queue
 
 -- name: limits.queues
-SELECT DISTINCT queues FROM rota_workers WHERE lease >= CAST(:now AS BIGINT)
+SELECT DISTINCT queues FROM rota_workers WHERE lease >= CAST(:now AS BIGINT) AND draining = 0
 
 -- name: lines.arrive @sqlite
 INSERT INTO rota_lines (line, gate, priority, due, run) VALUES (:line, '', :priority, :due, :run)
@@ -99,6 +99,9 @@ DELETE FROM rota_lines WHERE line = ANY(:line::text[])
 SELECT key, EXISTS (SELECT 1 FROM rota_holds WHERE rota_holds.key = rota_taken.key AND until > CAST(:now AS BIGINT)) AS wanted
 FROM rota_taken WHERE holder = 0 AND free_at IS NULL
 
+-- name: lines.reserves
+SELECT * FROM rota_lines WHERE reserves = 1
+
 -- name: lines.unreserve
 UPDATE rota_lines SET reserves = 0, passed = 0 WHERE reserves = 1
 
@@ -131,14 +134,17 @@ WHERE gate <> '' AND gate NOT LIKE '!%' AND gate NOT LIKE '%*'
 RETURNING line
 
 -- name: taken.rested
-DELETE FROM rota_taken
-WHERE free_at <= CAST(:now AS BIGINT)
-  -- A clock that was set back would make a key rest for as long.
-  OR free_at > CAST(:now AS BIGINT) + (SELECT max(gap) FROM rota_limits)
-RETURNING key
+DELETE FROM rota_taken WHERE free_at <= CAST(:now AS BIGINT) RETURNING key
 
--- name: taken.rests
-SELECT max(free_at) - CAST(:now AS BIGINT) FROM rota_taken WHERE key = :key AND free_at IS NOT NULL
+-- name: taken.clamp
+-- A gap that was shortened counts at once; and a clock that was set back makes no key rest for longer than its gap.
+UPDATE rota_taken SET free_at = CAST(:now AS BIGINT) + coalesce(
+  (SELECT gap FROM rota_limits WHERE rota_limits.key = rota_taken.key),
+  (SELECT gap FROM rota_limits WHERE rota_limits.key = rota_taken.family), 0)
+WHERE free_at > CAST(:now AS BIGINT) + coalesce(
+  (SELECT gap FROM rota_limits WHERE rota_limits.key = rota_taken.key),
+  (SELECT gap FROM rota_limits WHERE rota_limits.key = rota_taken.family), 0) AND family IS DISTINCT FROM 'own'
+RETURNING key
 
 -- name: taken.counts
 SELECT key, count(*) AS number FROM rota_taken WHERE free_at IS NULL AND holder <> 0 GROUP BY key
@@ -221,13 +227,9 @@ INSERT INTO rota_lines (line, gate, priority, due, run)
 SELECT line, '', -32768, :now, run FROM unnest(:line::text[], :run::bigint[]) AS late (line, run)
 ON CONFLICT (line) DO UPDATE SET gate = '', priority = -32768, due = excluded.due
 
--- name: limits.under @sqlite
+-- name: limits.under
 SELECT id, task, queue, limits, state, gate FROM rota_runs
 WHERE state = 'running' OR (state = 'ready' AND gate IS NOT NULL)
-
--- name: limits.under @postgres
-SELECT id, task, queue, limits, state, gate FROM rota_runs
-WHERE state = 'running' OR (state = 'ready' AND gate IS NOT NULL) FOR UPDATE
 
 -- name: limits.call_back
 UPDATE rota_runs SET state = 'waiting'
@@ -242,6 +244,11 @@ UPDATE rota_holds SET until = CAST(:now AS BIGINT) + CAST(:patience AS BIGINT) W
 
 -- name: holds.before
 SELECT id FROM rota_holds WHERE key = :key AND id < :id AND until > CAST(:now AS BIGINT) LIMIT 1
+
+-- name: holds.look
+SELECT (SELECT count(*) FROM rota_holds WHERE key = :key AND id < :id AND until > CAST(:now AS BIGINT)) AS before,
+  (SELECT count(*) FROM rota_taken WHERE key = :used AND free_at IS NULL) AS busy,
+  (SELECT max(free_at) FROM rota_taken WHERE key IN (:key, :used) AND free_at IS NOT NULL) - CAST(:now AS BIGINT) AS rest
 
 -- name: holds.remove
 DELETE FROM rota_holds WHERE id = :id

@@ -34,6 +34,9 @@ SELECT last_insert_rowid()
 -- name: runs.lock_key @postgres
 SELECT pg_advisory_xact_lock(7302, hashtext(:unique_key))
 
+-- name: runs.twin_under_way
+SELECT * FROM rota_runs WHERE unique_key = :unique_key AND state IN ('waiting', 'ready', 'running') LIMIT 1
+
 -- name: runs.twin
 SELECT * FROM rota_runs
 WHERE unique_key = :unique_key
@@ -67,22 +70,24 @@ UPDATE rota_runs SET
   state = CASE WHEN cancel IS NOT NULL AND :state = 'waiting' THEN 'cancelled' ELSE :state END,
   due = CASE WHEN :delay IS NULL THEN due ELSE :now + :delay END,
   finished_at = CASE WHEN :delay IS NULL OR cancel IS NOT NULL THEN :now END,
-  failures = failures + :failed, result = coalesce(:result, result), error = :error, gate = NULL
+  failures = failures + :failed, result = coalesce(:result, result), error = :error,
+  gate = CASE WHEN :delay IS NULL THEN gate END
 WHERE id = :id AND attempt = :attempt AND worker = :worker AND state = 'running'
-RETURNING id, state, started_at
+RETURNING id, state, started_at, gate
 
 -- name: runs.settle @postgres
 UPDATE rota_runs SET
   state = CASE WHEN cancel IS NOT NULL AND ended.state = 'waiting' THEN 'cancelled' ELSE ended.state END,
   due = CASE WHEN ended.delay IS NULL THEN due ELSE :now + ended.delay END,
   finished_at = CASE WHEN ended.delay IS NULL OR cancel IS NOT NULL THEN :now END,
-  failures = failures + ended.failed, result = coalesce(ended.result, rota_runs.result), error = ended.error, gate = NULL
+  failures = failures + ended.failed, result = coalesce(ended.result, rota_runs.result), error = ended.error,
+  gate = CASE WHEN ended.delay IS NULL THEN gate END
 FROM unnest(:id::bigint[], :attempt::integer[], :state::text[], :delay::bigint[], :failed::integer[], :result::text[],
             :error::text[]) AS ended (id, attempt, state, delay, failed, result, error)
 -- Not by the index of workers: for each run it would go through all that the worker holds.
 WHERE rota_runs.id = ended.id AND rota_runs.attempt = ended.attempt AND rota_runs.worker || '' = :worker
   AND rota_runs.state = 'running'
-RETURNING rota_runs.id, rota_runs.state, started_at
+RETURNING rota_runs.id, rota_runs.state, started_at, gate
 
 -- name: attempts.insert @sqlite
 INSERT INTO rota_attempts (run, number, worker, started_at, finished_at, outcome, error)

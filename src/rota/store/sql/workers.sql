@@ -10,6 +10,9 @@ UPDATE rota_workers SET lease = CAST(:now AS BIGINT) + CAST(:lease AS BIGINT) WH
 -- name: workers.take_on
 UPDATE rota_workers SET queues = :queues WHERE id = :id
 
+-- name: workers.drain
+UPDATE rota_workers SET draining = 1 WHERE id = :id
+
 -- name: workers.remove
 DELETE FROM rota_workers WHERE id = :id
 
