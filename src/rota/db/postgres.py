@@ -49,6 +49,7 @@ class PostgresDatabase(Database):
         self._listening: asyncio.Task[None] | None = None
         self._listeners: list[Callable[[str | None], None]] = []
         self._aside: _Aside | None = None
+        self._door = threading.Lock()
 
     def live_by(self, clock: VirtualClock | None) -> None:
         """Live by this clock, or by the database's again."""
@@ -116,9 +117,9 @@ class PostgresDatabase(Database):
         """Run an operation on a connection of its own."""
         if self._pool is None:
             raise StoreUnavailable("the store is not open")
-        if self._aside is None:
-            self._aside = _Aside(self._url, lambda: self.now)
-        return self._aside.run(work)
+        with self._door:  # several workers may come at once
+            aside = self._aside = self._aside or _Aside(self._url, lambda: self.now)
+        return aside.run(work)
 
     async def notify(self, topic: str) -> None:
         """Tell every process. Not inside a transaction: NOTIFY makes commits wait for each other."""

@@ -1,0 +1,131 @@
+"""Schedulers that die and freeze: every due instant has one answer, whoever is there."""
+
+import asyncio
+import random
+import signal
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from tests.journeys import work
+from tests.journeys.ledger import audit, rows
+from tests.journeys.processes import Crew, Process, eventually
+from tests.stores import ask
+
+import rota
+from rota import clock
+from rota.app import Rota
+
+TARGET = "tests.journeys.work:app"
+SECONDS = 8.0
+
+
+def scheduler(crew: Crew) -> Process:
+    return crew.python("scheduler", "-m", "rota", "scheduler", TARGET)
+
+
+def schedules() -> list[rota.Schedule]:
+    """Of each kind some: a run a second whatever comes, one at a time, and intervals that count from the last run."""
+    found = [
+        rota.Schedule(f"each-{n}", work.nap.call(0.0), rota.Every("1s"), missed="all", overlap="queue_all")
+        for n in range(5)
+    ]
+    found += [rota.Schedule(f"latest-{n}", work.nap.call(0.1), rota.Every("1s")) for n in range(5)]
+    found += [rota.Schedule(f"since-{n}", work.nap.call(0.1), rota.Every("1s", since="finish")) for n in range(5)]
+    return found
+
+
+async def answers(app: Rota, key: str) -> tuple[list[datetime], int]:
+    """Return the due instants that ran, in order, and how many were skipped."""
+    found = await app.schedules.firings(key, limit=1_000)
+    ran = sorted(each.due for each in found if each.run is not None)
+    return ran, sum(each.count for each in found if each.reason is not None)
+
+
+async def test_killed_and_frozen_schedulers_answer_every_due_instant_once(crew: Crew, client: Rota, seed: int) -> None:
+    chance = random.Random(seed)
+    schedulers = [scheduler(crew) for _ in range(3)]
+    workers = [crew.worker(), crew.worker()]
+    await crew.working(*workers)
+    await client.schedules.put_many(schedules())
+    loop = asyncio.get_running_loop()
+    until = loop.time() + SECONDS
+    while loop.time() < until:
+        await asyncio.sleep(chance.uniform(0.1, 0.6))  # the instants are the seed's
+        victim = chance.choice(schedulers)
+        if chance.random() < 0.5:
+            victim.kill()
+            schedulers.remove(victim)
+            schedulers.append(scheduler(crew))
+        else:
+            victim.signal(signal.SIGSTOP)
+            await asyncio.sleep(chance.uniform(0.1, 0.6))
+            victim.signal(signal.SIGCONT)
+        if chance.random() < 0.2:
+            workers.pop(0).kill()
+            workers.append(crew.worker())
+    await client.schedules.pause(prefix="each")
+    await client.schedules.pause(prefix="latest")
+    await client.schedules.pause(prefix="since")
+    await eventually(
+        lambda: rows_are_none(crew, "SELECT 1 FROM rota_runs WHERE state IN ('waiting', 'ready', 'running')"), 60
+    )
+    for each in schedules():
+        ran, skipped = await answers(client, each.key)
+        assert len(set(ran)) == len(ran) > 0, each.key  # never twice for one instant
+        known = await client.schedules.get(each.key)
+        if each.key.startswith("since"):
+            gaps = [later - earlier for earlier, later in pairwise(ran)]
+            assert all(gap >= timedelta(seconds=1) for gap in gaps), each.key
+            continue
+        assert known.answered_through is not None
+        named = int((known.answered_through - ran[0]).total_seconds()) + 1
+        assert len(ran) + skipped == named, each.key  # every instant has its answer
+        if each.key.startswith("each"):
+            assert skipped == 0, each.key
+    assert (await audit(crew.store, crew.books)).wrong == {}
+
+
+async def rows_are_none(crew: Crew, text: str) -> bool:
+    return not await rows(crew.store, text)
+
+
+async def test_after_an_outage_the_policies_are_obeyed_and_what_is_on_time_is_not_starved(
+    crew: Crew, client: Rota
+) -> None:
+    """Two thousand schedules that missed two hours, and one that is on time: it does not wait behind them."""
+    late = [
+        rota.Schedule(f"late-{n}", work.nap.call(0.0), rota.Every("10m"), missed=("latest", "none")[n % 2])
+        for n in range(2_000)
+    ]
+    await client.schedules.put_many(late)
+    ago = 2 * 3_600_000_000
+    await ask(
+        client._db,
+        f"UPDATE rota_schedules SET since = since - {ago}, wake = wake - {ago}, next = next - {ago},"
+        f" decided_at = decided_at - {ago}",
+    )
+    await client.schedules.put(rota.Schedule("prompt", work.nap.call(0.0), rota.Every("1s"), missed="all"))
+    scheduler(crew)
+    crew.worker(slots=20)
+    began = clock.now()
+    await eventually(
+        lambda: rows_are_none(
+            crew,
+            "SELECT 1 FROM rota_runs WHERE state IN ('waiting', 'ready', 'running') AND schedule LIKE 'late%'"
+            " UNION ALL SELECT 1 FROM rota_schedules WHERE key LIKE 'late%' AND through IS NULL",
+        ),
+        60,
+    )
+    counted = await rows(
+        crew.store, "SELECT schedule, count(*) FROM rota_runs WHERE schedule LIKE 'late%' GROUP BY schedule"
+    )
+    assert {row[1] for row in counted} == {1}
+    caught_up = {row[0] for row in counted}
+    assert caught_up >= {f"late-{n}" for n in range(0, 2_000, 2)}
+    priorities = {
+        row[0] for row in await rows(crew.store, "SELECT priority FROM rota_runs WHERE schedule LIKE 'late%'")
+    }
+    assert priorities <= {25, 50}
+    firings = await client.schedules.firings("prompt", limit=1_000)
+    waits = [each.started_at - each.due for each in firings if each.started_at is not None and each.due > began]
+    assert all(wait < timedelta(seconds=10) for wait in waits)  # far less than all the others take together
