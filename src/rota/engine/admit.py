@@ -1,11 +1,10 @@
 """Admitting: waiting runs become ready when their time has come and their limits have room."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 from rota.db.database import Database
 from rota.engine.bell import Bell
-from rota.errors import StoreUnavailable
+from rota.engine.supervise import again_and_again
 from rota.store.admission import Admission, Admitted
 from rota.store.runs import RunStore
 
@@ -14,7 +13,6 @@ _LONGEST_SECONDS = 5.0
 """How long to sleep at most: whoever stored a run may have died before he could say so."""
 _LEAST_SECONDS = 0.02
 """How long to sleep at least where nothing could be done: somebody else is at it."""
-_AGAIN_SECONDS = 1.0
 
 Knock = Callable[[dict[str, int]], Awaitable[None]]
 """Tells all workers how many runs of which queues became ready."""
@@ -52,12 +50,4 @@ class Admitter:
 
     async def run(self) -> None:
         """Admit for ever."""
-        while True:
-            try:
-                wait = await self.run_once()
-            except StoreUnavailable:
-                wait = _AGAIN_SECONDS
-            if wait > 0:
-                await self.bell.wait(wait)
-            else:
-                await asyncio.sleep(0)
+        await again_and_again(self.run_once, self.bell)

@@ -1,12 +1,11 @@
 """Firing: schedules that are due become runs, or skips with a reason, in one transaction; then the knock."""
 
-import asyncio
 from collections.abc import Callable
 
 from rota.db.database import Database
 from rota.engine.admit import Knock
 from rota.engine.bell import Bell
-from rota.errors import StoreUnavailable
+from rota.engine.supervise import again_and_again
 from rota.store.schedule_rows import Fired
 from rota.store.schedules import ScheduleStore
 
@@ -14,7 +13,6 @@ _MOST = 500
 """How many schedules one transaction decides about: more would keep others from theirs."""
 _LONGEST_SECONDS = 5.0
 """How long to sleep at most: whoever changed a schedule may have died before he could say so."""
-_AGAIN_SECONDS = 1.0
 
 
 class Firer:
@@ -50,12 +48,4 @@ class Firer:
 
     async def run(self) -> None:
         """Fire for ever."""
-        while True:
-            try:
-                wait = await self.run_once()
-            except StoreUnavailable:
-                wait = _AGAIN_SECONDS
-            if wait > 0:
-                await self.bell.wait(wait)
-            else:
-                await asyncio.sleep(0)
+        await again_and_again(self.run_once, self.bell)
