@@ -54,7 +54,7 @@ class ScheduleStore:
         What exists keeps its pause and, where the rule stays, its next due instant. With `create` nothing that exists
         is touched.
         """
-        now, _ = yield from self._clock()
+        now, *_ = yield from self._clock()
         new = sorted(new, key=lambda each: each.key)  # locks are taken in one order
         rows = [(*each.values(), *first_wake(each, now)) for each in new]
         columns = (*DEFINED, "state", "next", "wake")
@@ -79,7 +79,7 @@ class ScheduleStore:
         other = [each for each in touched if "rule" in differing.get(each.key, ())]
         closed = [each.key for each in other if not (anchored(known[each.key]["rule"]) and anchored(each.rule))]
         yield from self._decide([known[key] for key in closed], closed=True)
-        now, _ = yield from self._clock()
+        now, *_ = yield from self._clock()
         if differing:
             changed = [each for each in touched if each.key in differing]
             yield self._db.many("schedules.define", DEFINED, [each.values() for each in changed])
@@ -149,7 +149,7 @@ class ScheduleStore:
 
     def fire(self, most: int) -> Operation[Fired]:
         """Decide about the schedules that are due, store their runs, record their skips."""
-        _, paused = yield from self._clock()
+        _, paused, _ = yield from self._clock()
         if paused:
             return Fired(0, 0, 0, {})
         rows = yield self._db.query("schedules.due", most=most)
@@ -166,8 +166,7 @@ class ScheduleStore:
         """Answer every due instant of these schedules; where they are `closed`, under a rule that is about to go."""
         if not known:
             return Fired(0, 0, 0, {})
-        now, paused = yield from self._clock()
-        resumed = yield from self._resumed()
+        now, paused, resumed = yield from self._clock()
         yield from self._count(known)
         runs: list[tuple[Any, ...]] = []
         skips: list[tuple[str, Skip, Instant | None]] = []
@@ -244,7 +243,7 @@ class ScheduleStore:
 
     def ended(self, known: dict[str, KnownSchedule], runs: Sequence[EndedRun]) -> Operation[None]:
         """Take in how runs ended: what is next, failures in a row, what waited for them."""
-        now, _ = yield from self._clock()
+        now, *_ = yield from self._clock()
         touched = {one.schedule: known[one.schedule] for one in runs if one.schedule in known}
         revised: list[tuple[str, str, dict[str, Any]]] = []
         for run in runs:
@@ -272,7 +271,7 @@ class ScheduleStore:
     ) -> Operation[set[str]]:
         """Keep schedules from firing; returns those that were not held before."""
         known = yield from self._lock(keys)
-        now, _ = yield from self._clock()
+        now, *_ = yield from self._clock()
         held = [one for one in known.values() if one["state"] in ("active", "paused", "parked", "finished")]
         for one in held:
             one.set(
@@ -293,7 +292,7 @@ class ScheduleStore:
     def resume(self, keys: Sequence[str], author: Author) -> Operation[set[str]]:
         """Let schedules go on with the future, and record what passed; returns those that were held."""
         known = yield from self._lock(keys)
-        now, paused = yield from self._clock()
+        now, paused, _ = yield from self._clock()
         held = [one for one in known.values() if one["state"] in ("paused", "parked", "retired")]
         for one in held:
             reason = one["hold_reason"] or "paused"
@@ -318,14 +317,14 @@ class ScheduleStore:
     def trigger(self, key: str, author: Author) -> Operation[Triggered]:
         """Run a schedule now, beside its rule, as its overlap policy lets it."""
         (known,) = (yield from self._lock([key])).values()
-        now, _ = yield from self._clock()
+        now, *_ = yield from self._clock()
         yield from self._count([known])
         return (yield from self._extra(known, [now], "manual", author, now))
 
     def backfill(self, key: str, dues: Sequence[Instant], author: Author) -> Operation[Triggered]:
         """Run past instants of a schedule, in order, as its overlap policy lets them."""
         (known,) = (yield from self._lock([key])).values()
-        now, _ = yield from self._clock()
+        now, *_ = yield from self._clock()
         yield from self._count([known])
         return (yield from self._extra(known, list(dues), "backfill", author, now))
 
@@ -373,14 +372,10 @@ class ScheduleStore:
 
     # Parts
 
-    def _clock(self) -> Operation[tuple[Instant, bool]]:
+    def _clock(self) -> Operation[tuple[Instant, bool, Instant | None]]:
+        """Return what time it is, whether everything is paused, and else when it was resumed, if it ever was."""
         (row,) = yield self._db.query("schedules.now")
-        return row["now"], bool(row["paused"])
-
-    def _resumed(self) -> Operation[Instant | None]:
-        """Return when everything was resumed, if it was ever paused."""
-        (row,) = yield self._db.query("schedules.now")
-        return None if row["paused"] is None or row["paused"] else row["paused_at"]
+        return row["now"], bool(row["paused"]), None if row["paused"] else row["paused_at"]
 
     def _lock(self, keys: Iterable[str], *, missing: bool = False) -> Operation[dict[str, KnownSchedule]]:
         wanted = sorted(set(keys))
@@ -406,8 +401,7 @@ class ScheduleStore:
     def look_ahead(self, known: Sequence[KnownSchedule]) -> Operation[None]:
         """Write down what is next. What is due already is left to whoever fires: it comes at once."""
         yield from self._count(known)
-        now, _ = yield from self._clock()
-        resumed = yield from self._resumed()
+        now, _, resumed = yield from self._clock()
         for one in known:
             if one["state"] == "retired":
                 one.set(next=None, wake=None)
