@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, get_args
 
+from rota.answers import answer_words, held_words, now_words
 from rota.db.borrowed import run_on
 from rota.db.database import Database
 from rota.errors import (
@@ -22,7 +23,6 @@ from rota.errors import (
 from rota.limit import keys as limit_keys
 from rota.schedule import (
     Schedule,
-    read_rule,
     schedule_description,
     schedule_key,
     schedule_retry,
@@ -32,7 +32,6 @@ from rota.schedule import (
 )
 from rota.store.schedule_reads import (
     FiringState,
-    HeldState,
     Revision,
     ScheduleReads,
     SchedulesStatus,
@@ -43,7 +42,6 @@ from rota.store.schedule_rows import Author, Definition, Triggered
 from rota.store.schedules import ScheduleStore
 from rota.tasks import Call, Registry, TaskOptions, priority_number
 from rota.times.choices import one_of, whole_number
-from rota.times.decision import Reason
 from rota.times.durations import duration
 from rota.times.exclusion import excluded
 from rota.times.intervals import Every
@@ -52,15 +50,6 @@ from rota.times.policies import Length, Policies
 from rota.times.rule import Rule
 from rota.times.spread import distribute
 
-_REASONS: dict[Reason, str] = {
-    "overlap": "a run of the schedule was under way, and the policy let no other in",
-    "missed": "its time passed while nothing could fire it, and the policy does not catch up with it",
-    "merged": "one newer run does its work too",
-    "paused": "somebody had paused the schedule",
-    "excluded": "an exclude rule names it",
-    "parked": "the schedule's task or arguments did not resolve then",
-    "backing off": "the schedule was failing, or its last run asked to be run later",
-}
 _BATCH = 1_000
 _FIRST = datetime.min.replace(tzinfo=UTC)
 MOST_BACKFILLED = 10_000
@@ -456,9 +445,9 @@ class Schedules:
         schedule_key(key)
         if at is None:
             found = await self.get(key)
-            words, everything = _now_words(found), await self._db.read(self._reads.paused)
+            words, everything = now_words(found), await self._db.read(self._reads.paused)
             if everything is not None and found.state == "active":
-                words = f"everything is {_held_words(everything)}; else {words}"
+                words = f"everything is {held_words(everything)}; else {words}"
             return Why(key, self._db.clock.now(), words)
         when = instant(at, "at")
 
@@ -474,7 +463,7 @@ class Schedules:
             if not revisions:
                 raise UnknownSchedule(key)
             return Why(key, moment(when), f"the schedule was removed on {revisions[0].at:%Y-%m-%d %H:%M:%S %Z}")
-        return Why(key, moment(when), _answer_words(answer, known, rule, when, now), answer)
+        return Why(key, moment(when), answer_words(answer, known, rule, when, now), answer)
 
 
 # Parts
@@ -557,54 +546,3 @@ def _instants(rule: Rule, after: Instant, before: Instant | None) -> Iterator[In
     while found is not None and (before is None or found < before):
         yield found
         found = rule.series.next(found)
-
-
-def _now_words(found: ScheduleState) -> str:
-    if found.held is not None:
-        return f"it is {_held_words(found.held)}"
-    if found.state in ("finished", "retired"):
-        return {"finished": "its rule names no further instant", "retired": "it is gone from the code"}[found.state]
-    if found.next_due is None:
-        return "a run of it is under way; it counts from its end"
-    backing = f"; it failed {found.failures} times in a row" if found.failures else ""
-    return f"it is due next at {_shown(found.next_due)}{backing}"
-
-
-def _held_words(held: HeldState) -> str:
-    who = "" if held.by is None else f" by {held.by}"
-    until = "" if held.until is None else f" until {_shown(held.until)}"
-    return f"{held.reason}{who}{until}" + (f": {held.note}" if held.note else "")
-
-
-def _answer_words(
-    answer: FiringState | None, known: ScheduleState | None, rule: str | None, at: Instant, now: Instant
-) -> str:
-    if answer is not None and answer.run is not None:
-        return f"run {answer.run} stands for it: {answer.state}"
-    if answer is not None and answer.reason is not None:
-        others = "" if answer.count == 1 else f", with {answer.count - 1} others"
-        return f"skipped{others}: {answer.reason}, {_REASONS[answer.reason]}"
-    if known is None:
-        return "nothing is known of it any more"
-    if rule == "":
-        return f"the schedule was made later, at {_shown(known.created_at)}"
-    if at > now:
-        return "it lies ahead" + ("" if known.next_due is None else f"; the next one is {_shown(known.next_due)}")
-    return _unanswered_words(known, known.rule if rule is None else read_rule(rule), at)
-
-
-def _unanswered_words(known: ScheduleState, rule: Rule, at: Instant) -> str:
-    """Say why nothing is recorded of an instant under the rule that held then."""
-    anchored = isinstance(rule, Every) and rule.anchored
-    if not anchored and rule.series.next(at - 1) != at:
-        near = [_shown(moment(each)) for each in (rule.series.previous(at), rule.series.next(at)) if each is not None]
-        return f"the rule then, {rule}, did not name it; it names {' and '.join(near) or 'nothing near'}"
-    if known.answered_through is not None and at <= instant(known.answered_through):
-        return "it had its answer, which is older than what is kept"
-    if anchored:
-        return "it counts from its last run, and was not due then"
-    return "it is due, and not yet fired: is a scheduler running?"
-
-
-def _shown(when: datetime) -> str:
-    return when.isoformat(sep=" ", timespec="seconds")
