@@ -289,3 +289,20 @@ async def test_closing_ends_what_a_thread_still_waits_for(
         with pytest.raises(StoreUnavailable):
             await stuck
     await watcher.close()
+
+
+async def test_a_table_that_somebody_migrates_under_a_running_process_is_read_again(db: PostgresDatabase) -> None:
+    """Rolling upgrades: what was prepared for the old columns is prepared anew, also inside a transaction."""
+    await ask(db, "CREATE TABLE grown (id INTEGER)")
+    await ask(db, "INSERT INTO grown VALUES (1)")
+
+    def twice() -> Operation[int]:
+        yield from sql("SELECT 1", "postgres")
+        return len((yield from sql("SELECT * FROM grown", "postgres"))[0])
+
+    assert await db.write(twice) == 1
+    other = await asyncpg.connect(db._url)
+    await other.execute("ALTER TABLE grown ADD COLUMN more INTEGER")
+    await other.close()
+    assert await db.write(twice) == 2
+    assert await db.read(twice) == 2

@@ -25,7 +25,12 @@ NOW = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
 
 _CHANNEL = "rota"
 _TRIES = 5
-"""How often an operation is made again when PostgreSQL gave it up for the sake of another."""
+_GIVEN_UP = (
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.InvalidCachedStatementError,  # somebody has migrated the tables
+)
+"""When an operation is made again, so many times: PostgreSQL gave it up for the sake of another."""
 _CONNECT_SECONDS = 10.0
 _COMMAND_SECONDS = 30.0
 _AGAIN_SECONDS = 1.0
@@ -103,7 +108,7 @@ class PostgresDatabase(Database):
                         return await run(connection, work(), self.now)
                     async with connection.transaction():
                         return await run(connection, work(), self.now)
-            except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
+            except _GIVEN_UP as error:
                 if attempt == _TRIES:
                     raise StoreUnavailable(f"PostgreSQL cannot now: {_said(error)}") from error
         raise AssertionError
