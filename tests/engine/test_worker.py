@@ -436,7 +436,7 @@ async def test_poison_ends_failed_and_the_others_flow(app: Rota) -> None:
 
 async def test_a_worker_outlives_an_outage_of_the_store(app: Rota, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rota.engine.settle._AGAIN_SECONDS", 0.01)
-    monkeypatch.setattr("rota.engine.admit._AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("rota.engine.supervise._AGAIN_SECONDS", 0.01)
 
     @app.task
     async def echo(n: int) -> int:
