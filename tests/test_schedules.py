@@ -1,11 +1,12 @@
 """`app.schedules`: what people do with schedules and ask about them, on each store."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.db.test_borrowed import borrowed, end
-from tests.scheduling import Bench, made, other, seconds, tasks
+from tests.scheduling import Bench, at, made, other, seconds, tasks, work
 from tests.stores import SECOND, START, Clock, ask
 
 from rota.app import Rota
@@ -13,6 +14,7 @@ from rota.db.database import Database
 from rota.errors import Invalid, InvalidSchedule, ScheduleExists, UnknownSchedule
 from rota.model import RunError
 from rota.schedule import Schedule
+from rota.store.history import NEWEST, History
 from rota.times import Cron, Every, Retry
 
 NO_TASKS = Rota("sqlite://").tasks
@@ -213,10 +215,55 @@ async def test_why_of_what_was_removed_or_is_older_than_what_is_kept(bench: Benc
     await bench.work()
     await ask(bench.db, "DELETE FROM rota_runs")
     assert (await bench.why(60))[0] == "it had its answer, which is older than what is kept"
+    bench.clock.advance(5)
     await bench.facade.remove("s")
-    assert (await bench.why(60))[0].startswith("the schedule was removed on ")
+    assert (await bench.why(60))[
+        0
+    ] == "nothing is recorded of it; the schedule was removed at 2027-01-15 08:01:05+00:00"
+    assert "did not name it" in (await bench.why(30))[0]
+    bench.clock.advance(100)
+    assert (await bench.why(120))[0] == "there was no such schedule then: it had been removed"
+    await bench.put()
+    assert "was made later" in (await bench.why(120))[0]
+    assert (await bench.why(60))[0].startswith("nothing is recorded of it; the schedule was removed at ")
     with pytest.raises(UnknownSchedule):
         await bench.why(60, "never")
+
+
+async def test_why_does_not_guess_the_rule_of_a_time_whose_changes_are_no_longer_kept(bench: Bench) -> None:
+    await bench.put()
+    for number in range(1, 105):
+        bench.clock.advance(1)
+        await bench.facade.change("s", rule=Every(f"{number}m"))
+    bench.clock.advance(86_400)
+    await bench.db.write(lambda: History(bench.db).sweep(3_600 * SECOND, 1_000))
+    assert len(await bench.facade.revisions("s", limit=1_000)) == NEWEST
+    assert (await bench.why(1.5))[0] == "what the schedule was then is older than what is kept"
+    assert str(Every("103m")) in (await bench.why(103.5))[0]
+
+
+async def test_upcoming_ends_with_the_last_run_that_may_be(bench: Bench) -> None:
+    await bench.put(max_runs=3)
+    await bench.go(60)
+    assert [seconds(each.due) for each in await bench.facade.upcoming()] == [120, 180]
+
+
+async def test_of_what_is_overdue_upcoming_shows_the_first_and_then_what_lies_ahead(bench: Bench) -> None:
+    await bench.put()
+    bench.clock.advance(1_000)
+    assert [seconds(each.due) for each in await bench.facade.upcoming(limit=3)] == [60, 1_020, 1_080]
+
+
+async def test_other_limits_of_a_schedule_leave_those_that_its_task_brings(bench: Bench) -> None:
+    await bench.put(call=work.call().limited("host:own"), limits=["a"])
+    await bench.facade.change("s", limits=["b"])
+    found = await bench.get()
+    assert (found.limits, found.call_limits) == (("b",), ("host:own",))
+    await bench.go(60)
+    (row,) = await bench.rows()
+    assert json.loads(row["limits"]) == ["b", "host:own"]
+    await bench.facade.change("s", call=work.call(1))
+    assert (await bench.get()).call_limits == ()
 
 
 async def test_upcoming_merges_what_is_ahead(bench: Bench) -> None:
@@ -242,6 +289,17 @@ async def test_firings_are_paged_and_each_is_on_one_page(bench: Bench) -> None:
         pages += page
         before = page[-1].due
     assert [(each.reason, seconds(each.due)) for each in pages] == [(None, 240), ("overlap", 180), (None, 60)]
+
+
+async def test_runs_for_one_instant_are_on_one_page(bench: Bench) -> None:
+    await bench.put(overlap="allow", max_running=10)
+    await bench.go(60)
+    await bench.facade.backfill("s", at(0), at(61))
+    await bench.facade.backfill("s", at(0), at(61))
+    first = await bench.facade.firings("s", limit=1)
+    assert [seconds(each.due) for each in first] == [60, 60, 60]
+    assert len({each.run for each in first}) == 3
+    assert [seconds(each.due) for each in await bench.facade.firings("s", before=first[-1].due)] == [0, 0]
 
 
 async def test_a_clock_of_the_stores_says_what_lies_ahead(bench: Bench) -> None:

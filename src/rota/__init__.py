@@ -43,6 +43,7 @@ from rota.model import Attempt, Run, RunError
 from rota.schedule import Schedule
 from rota.schedules import PutCounts, Upcoming, Why
 from rota.simulation import Simulated, simulate
+from rota.store.hours import Hour
 from rota.store.limits import LimitState
 from rota.store.schedule_reads import FiringState, HeldState, Revision, SchedulesStatus, ScheduleState
 from rota.store.schedule_rows import Triggered
@@ -64,6 +65,7 @@ __all__ = [
     "Every",
     "FiringState",
     "HeldState",
+    "Hour",
     "Invalid",
     "InvalidArguments",
     "InvalidData",

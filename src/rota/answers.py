@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from rota.schedule import read_rule
-from rota.store.schedule_reads import FiringState, HeldState, ScheduleState
+from rota.store.schedule_reads import FiringState, HeldState, RuleThen, ScheduleState
 from rota.times.decision import Reason
 from rota.times.intervals import Every
 from rota.times.moments import Instant, instant, moment
@@ -40,7 +40,7 @@ def held_words(held: HeldState) -> str:
 
 
 def answer_words(
-    answer: FiringState | None, known: ScheduleState | None, rule: str | None, at: Instant, now: Instant
+    answer: FiringState | None, known: ScheduleState | None, then: RuleThen, at: Instant, now: Instant
 ) -> str:
     """Say what came of a due instant, as far as that is known."""
     if answer is not None and answer.run is not None:
@@ -48,22 +48,32 @@ def answer_words(
     if answer is not None and answer.reason is not None:
         others = "" if answer.count == 1 else f", with {answer.count - 1} others"
         return f"skipped{others}: {answer.reason}, {_REASONS[answer.reason]}"
-    if known is None:
-        return "nothing is known of it any more"
-    if rule == "":
-        return f"the schedule was made later, at {_shown(known.created_at)}"
-    if at > now:
+    if then.state == "forgotten":
+        return "what the schedule was then is older than what is kept"
+    if then.made is not None:
+        return f"the schedule was made later, at {_shown(then.made)}"
+    if known is not None and at > now:
         return "it lies ahead" + ("" if known.next_due is None else f"; the next one is {_shown(known.next_due)}")
-    return _unanswered_words(known, known.rule if rule is None else read_rule(rule), at)
+    rule = read_rule(then.rule) if then.rule is not None else known.rule if known is not None else None
+    if rule is None:
+        return "there was no such schedule then: it had been removed"
+    return _unnamed_words(rule, at) or _unanswered_words(known, then, rule, at)
 
 
-def _unanswered_words(known: ScheduleState, rule: Rule, at: Instant) -> str:
-    """Say why nothing is recorded of an instant under the rule that held then."""
+def _unnamed_words(rule: Rule, at: Instant) -> str | None:
+    """Say that a rule does not name an instant; None where it does, or may."""
+    if (isinstance(rule, Every) and rule.anchored) or rule.series.next(at - 1) == at:
+        return None
+    near = [_shown(moment(each)) for each in (rule.series.previous(at), rule.series.next(at)) if each is not None]
+    return f"the rule then, {rule}, did not name it; it names {' and '.join(near) or 'nothing near'}"
+
+
+def _unanswered_words(known: ScheduleState | None, then: RuleThen, rule: Rule, at: Instant) -> str:
+    """Say why nothing is recorded of an instant that the rule names."""
     anchored = isinstance(rule, Every) and rule.anchored
-    if not anchored and rule.series.next(at - 1) != at:
-        near = [_shown(moment(each)) for each in (rule.series.previous(at), rule.series.next(at)) if each is not None]
-        return f"the rule then, {rule}, did not name it; it names {' and '.join(near) or 'nothing near'}"
-    if known.answered_through is not None and at <= instant(known.answered_through):
+    if then.removed is not None:
+        return f"nothing is recorded of it; the schedule was removed at {_shown(then.removed)}"
+    if known is not None and known.answered_through is not None and at <= instant(known.answered_through):
         return "it had its answer, which is older than what is kept"
     if anchored:
         return "it counts from its last run, and was not due then"

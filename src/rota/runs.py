@@ -3,18 +3,21 @@
 import asyncio
 import builtins
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, get_args
 
 from rota import clock
 from rota.context import LONGEST_NOTE
-from rota.db.database import Database
+from rota.db.database import Database, Operation
 from rota.errors import Invalid, TimedOut, UnknownRun
 from rota.model import Attempt, Run, RunState
+from rota.store.hours import Hour, Hours
 from rota.store.reads import Reads
 from rota.store.runs import RunStore
 from rota.tasks import Registry
 from rota.times.choices import one_of, whole_number
 from rota.times.durations import duration
+from rota.times.moments import DAY, HOUR, LATEST, instant
 from rota.times.policies import Length
 
 _LOOK_SECONDS = 0.05
@@ -29,6 +32,7 @@ class Runs:
         self._tasks = tasks
         self._knock = knock
         self._reads = Reads(database)
+        self._hours = Hours(database)
 
     async def get(self, run: int) -> Run[Any]:
         """Return a run; raises `UnknownRun` where there is none."""
@@ -53,8 +57,7 @@ class Runs:
         if before is not None:
             whole_number("before", before, 0, 2**62, Invalid)
         for field, value in (("task", task), ("queue", queue)):
-            if value is not None and (not isinstance(value, str) or "\0" in value):
-                raise Invalid(field, value, "use a name")
+            _name(field, value)
         return await self._db.read(
             lambda: self._reads.runs(state=state, task=task, queue=queue, before=before, most=limit)
         )
@@ -78,6 +81,30 @@ class Runs:
             if until is not None and clock.monotonic() >= until:
                 raise TimedOut(f"run {run} is still {found.state}")
             await asyncio.sleep(_LOOK_SECONDS)
+
+    async def hours(
+        self,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        *,
+        task: str | None = None,
+        queue: str | None = None,
+    ) -> "builtins.list[Hour]":
+        """Return how many runs ended in each hour and how, oldest first; without `start`, of the last 24 hours.
+
+        Hours are kept for 400 days, longer than single runs. An hour in which nothing ended is not there.
+        """
+        until = LATEST if end is None else instant(end, "end")
+        for field, value in (("task", task), ("queue", queue)):
+            _name(field, value)
+
+        def work() -> Operation[Any]:
+            (row,) = yield self._db.query("hours.through")
+            first = row["now"] - DAY if start is None else instant(start, "start")
+            return (yield from self._hours.list(first // HOUR * HOUR, until, task=task, queue=queue))
+
+        found: builtins.list[Hour] = await self._db.read(work)
+        return found
 
     async def cancel(self, run: int, *, note: str = "cancelled") -> RunState:
         """Cancel a run: at once where it waits, by telling its worker where it runs. Returns its state then."""
@@ -103,6 +130,11 @@ class Runs:
             raise Invalid("run", run, other, "cannot be tried again now")
         self._knock("waiting" if found.state == "waiting" else "ready")
         return found
+
+
+def _name(field: str, value: str | None) -> None:
+    if value is not None and (not isinstance(value, str) or "\0" in value):
+        raise Invalid(field, value, "use a name")
 
 
 def _note(note: str) -> str:

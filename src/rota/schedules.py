@@ -156,7 +156,7 @@ class Schedules:
         if not isinstance(schedule, Schedule):
             raise InvalidSchedule("schedule", schedule, "use a rota.Schedule", "is not a schedule")
         options = schedule.call.options
-        limits = limit_keys([*options.limits, *schedule.call.limits, *schedule.limits])
+        own, brought = _limits(schedule.limits, [*options.limits, *schedule.call.limits])
         return Definition(
             key=schedule.key,
             app=self._name,
@@ -167,7 +167,8 @@ class Schedules:
             policies=write_policies(schedule.policies),
             queue=options.queue if schedule.queue is None else schedule.queue,
             priority=options.priority if schedule.priority is None else schedule.priority,
-            limits=json.dumps(limits) if limits else None,
+            limits=own,
+            call_limits=brought,
             max_lost=_lost_allowed(options),
             timeout=None if schedule.timeout is None else micros(schedule.timeout),
             retry=write_retry(schedule.retry),
@@ -354,9 +355,18 @@ class Schedules:
             count = len(await self._db.write(lambda: work([schedule_key(key)])))
         else:
             async for batch in self._keys(tag, prefix):
-                count += len(await self._db.write(lambda batch=batch: work(batch)))  # type: ignore[misc]
+                count += await self._all(batch, work)
         self._tell_runs()
         return count
+
+    async def _all(self, keys: builtins.list[str], work: Callable[..., Any]) -> int:
+        """Do this to those that are still there."""
+        while keys:
+            try:
+                return len(await self._db.write(lambda keys=keys: work(keys)))  # type: ignore[misc]
+            except UnknownSchedule as gone:
+                keys = [key for key in keys if key != gone.key]
+        return 0
 
     async def _keys(self, tag: str | None, prefix: str | None) -> AsyncIterator[builtins.list[str]]:
         async for batch in self._states(tag, prefix):
@@ -414,12 +424,15 @@ class Schedules:
         return found
 
     async def upcoming(self, key: str | None = None, *, limit: int = 10) -> "builtins.list[Upcoming]":
-        """Return the next due instants, of one schedule or of all, as far as they are known now."""
+        """Return the next due instants, of one schedule or of all, as far as they are known now.
+
+        Of what is overdue, the oldest that has no answer yet comes first; then what lies ahead.
+        """
         whole_number("limit", limit, 1, 1_000, Invalid)
         known = [await self.get(key)] if key is not None else await self._db.read(lambda: self._reads.upcoming(limit))
-        return list(
-            islice(heapq.merge(*(_ahead(each) for each in known), key=lambda each: (each.due, each.key)), limit)
-        )
+        now = await self._db.read(self._reads.now)
+        ahead = heapq.merge(*(_ahead(each, now) for each in known), key=lambda each: (each.due, each.key))
+        return list(islice(ahead, limit))
 
     async def revisions(self, key: str, *, before: int | None = None, limit: int = 50) -> "builtins.list[Revision]":
         """Return the changes of a schedule, newest first, also of one that was removed."""
@@ -454,16 +467,13 @@ class Schedules:
         def work() -> Any:
             answer = yield from self._reads.answer(key, when)
             known = yield from self._reads.get(key)
-            rule = yield from self._reads.rule_at(key, when)
-            return answer, known, rule, (yield from self._reads.now())
+            then = yield from self._reads.rule_at(key, when)
+            return answer, known, then, (yield from self._reads.now())
 
-        answer, known, rule, now = await self._db.read(work)
-        if known is None and answer is None:
-            revisions = await self.revisions(key, limit=1)
-            if not revisions:
-                raise UnknownSchedule(key)
-            return Why(key, moment(when), f"the schedule was removed on {revisions[0].at:%Y-%m-%d %H:%M:%S %Z}")
-        return Why(key, moment(when), answer_words(answer, known, rule, when, now), answer)
+        answer, known, then, now = await self._db.read(work)
+        if known is None and answer is None and not await self.revisions(key, limit=1):
+            raise UnknownSchedule(key)
+        return Why(key, moment(when), answer_words(answer, known, then, when, now), answer)
 
 
 # Parts
@@ -474,6 +484,13 @@ def _author(by: str | None, note: str | None) -> Author:
         if value is not None and (not isinstance(value, str) or len(value) > _LONGEST_NOTE or "\0" in value):
             raise Invalid(name, value, f"use text of up to {_LONGEST_NOTE} characters, without NUL")
     return Author(by, note)
+
+
+def _limits(own: Iterable[str], brought: Iterable[str]) -> tuple[str | None, str | None]:
+    """Return the limits of a schedule and those of its call as the store writes them; together they may not be more."""
+    named, others = limit_keys(own), limit_keys(brought)
+    limit_keys([*named, *others])
+    return json.dumps(named) if named else None, json.dumps(others) if others else None
 
 
 def _lost_allowed(options: TaskOptions) -> int:
@@ -508,7 +525,9 @@ def _changed(row: Any, values: dict[str, Any]) -> Definition:
     rule = values.get("rule", known.rule)
     if not isinstance(rule, Rule):
         raise InvalidSchedule("rule", rule, "use a rule, such as Cron('0 9 * * MON')", "is not a rule")
-    limits = limit_keys(values.get("limits", known.limits))
+    own, brought = _limits(
+        values.get("limits", known.limits), known.call_limits if call is None else [*call.options.limits, *call.limits]
+    )
     timeout: Length | None = values.get("timeout", known.timeout)
     return Definition(
         key=known.key,
@@ -520,7 +539,8 @@ def _changed(row: Any, values: dict[str, Any]) -> Definition:
         policies=write_policies(Policies(**policies)),
         queue=TaskOptions(queue=values.get("queue", known.queue)).queue,
         priority=priority_number(values.get("priority", known.priority)),
-        limits=json.dumps(limits) if limits else None,
+        limits=own,
+        call_limits=brought,
         max_lost=row["max_lost"] if call is None else _lost_allowed(call.options),
         timeout=None if timeout is None else duration(timeout, "timeout", least=1),
         retry=write_retry(schedule_retry(values.get("retry", known.retry))),
@@ -529,16 +549,18 @@ def _changed(row: Any, values: dict[str, Any]) -> Definition:
     )
 
 
-def _ahead(known: ScheduleState) -> Iterator[Upcoming]:
-    """Yield the due instants of a schedule from its next on."""
+def _ahead(known: ScheduleState, now: Instant) -> Iterator[Upcoming]:
+    """Yield the due instants of a schedule from its next on, as many as it may still run."""
     if known.next_due is None:
         return
     yield Upcoming(known.key, known.next_due)
     if isinstance(known.rule, Every) and known.rule.anchored:
         return  # what comes after depends on how that run goes
-    for each in _instants(known.rule, instant(known.next_due), None):
-        if not excluded(known.policies.exclude, each):
-            yield Upcoming(known.key, moment(each))
+    following = _instants(known.rule, max(instant(known.next_due), now), None)
+    named = (each for each in following if not excluded(known.policies.exclude, each))
+    most = known.policies.max_runs
+    for each in named if most is None else islice(named, most - known.own_runs - 1):
+        yield Upcoming(known.key, moment(each))
 
 
 def _instants(rule: Rule, after: Instant, before: Instant | None) -> Iterator[Instant]:

@@ -1,23 +1,50 @@
 """Ended runs are kept for a time, then removed with their attempts; what is under way stays."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
 import pytest
-from tests.stores import DSN, SECOND, Clock, ask, claim, claim_one, emptied, ended, get, new, on_clock, put, settle
+from tests.scheduling import Bench, made
+from tests.stores import (
+    DSN,
+    SECOND,
+    START,
+    Clock,
+    ask,
+    claim,
+    claim_one,
+    emptied,
+    ended,
+    get,
+    new,
+    on_clock,
+    put,
+    settle,
+)
 
 from rota.db.database import Database, Operation, Query
 from rota.db.statements import Statement
 from rota.model import Outcome
-from rota.store.history import History
+from rota.store.history import NEWEST, History
+from rota.store.hours import KEPT, Hours
 from rota.store.runs import RunStore
+from rota.times.moments import HOUR, LATEST, instant
 
-KEEP = 3600 * SECOND
+KEEP = 7_200 * SECOND
 ENDED: tuple[Outcome, ...] = ("succeeded", "failed", "cancelled")
 
 
+async def sum_up(db: Database) -> None:
+    """Sum up every full hour."""
+    hours = Hours(db)
+    while (found := await db.read(hours.next)) is not None:
+        await db.write(lambda found=found: hours.put(found))  # type: ignore[misc]
+
+
 async def sweep(db: Database, most: int = 1_000) -> int:
+    await sum_up(db)
     return await db.write(lambda: History(db).sweep(KEEP, most))
 
 
@@ -44,7 +71,7 @@ async def test_an_ended_run_is_kept_for_so_long_and_then_removed(
     db: Database, runs: RunStore, clock: Clock, outcome: Outcome
 ) -> None:
     run = await end(db, outcome)
-    clock.advance(3600)
+    clock.advance(7_200)
     assert await sweep(db) == 0
     assert (await get(db, run)).state == outcome
     clock.advance(0.000_001)
@@ -55,7 +82,7 @@ async def test_an_ended_run_is_kept_for_so_long_and_then_removed(
 
 async def test_attempts_go_with_their_run_and_others_stay(db: Database, runs: RunStore, clock: Clock) -> None:
     old = await end(db, "failed")
-    clock.advance(3601)
+    clock.advance(7_201)
     young = await end(db, "failed")
     assert await sweep(db) == 1
     assert await db.read(lambda: runs.attempts(old)) == []
@@ -79,9 +106,9 @@ async def test_what_is_under_way_is_never_removed(db: Database, runs: RunStore, 
 async def test_time_counts_from_the_end_not_from_the_making(db: Database, clock: Clock) -> None:
     await put(db)
     run = await claim_one(db)
-    clock.advance(3601)
+    clock.advance(7_201)
     await settle(db, "w", [ended(run, "succeeded")])
-    clock.advance(3600)
+    clock.advance(7_200)
     assert await sweep(db) == 0
 
 
@@ -112,6 +139,8 @@ async def test_on_postgres_nobody_waits_for_a_run_that_another_has_locked(postgr
 
 
 async def test_a_schedule_keeps_its_newest_runs_and_skips_however_old(db: Database, clock: Clock) -> None:
+    bench = Bench(db, clock)
+    await bench.facade.put_many([made("feed"), made("rare")])
     await many_ended(db, 250)
     await ask(db, "UPDATE rota_runs SET schedule = 'feed', kind = 'cron', nominal = id WHERE id <= 130")
     await ask(db, "UPDATE rota_runs SET schedule = 'rare', kind = 'cron', nominal = id WHERE id BETWEEN 131 AND 135")
@@ -134,6 +163,150 @@ async def test_a_schedule_keeps_its_newest_runs_and_skips_however_old(db: Databa
     assert (await ids(db))[0] == 33
 
 
+async def test_a_schedule_that_never_runs_keeps_its_newest_skips(db: Database, clock: Clock) -> None:
+    await Bench(db, clock).put("idle")
+    for number in range(105):
+        await ask(
+            db,
+            "INSERT INTO rota_skips (schedule, reason, first, last, count, at)"
+            " VALUES ('idle', 'excluded', :at, :at, 1, :at)",
+            at=number,
+        )
+    assert await sweep(db) == 105
+    assert [row[0] for row in await ask(db, "SELECT first FROM rota_skips ORDER BY first")] == list(range(5, 105))
+    assert await sweep(db) == 0
+
+
+async def test_a_schedule_keeps_its_newest_revisions(db: Database, clock: Clock) -> None:
+    bench = Bench(db, clock)
+    await bench.put("busy")
+    for number in range(NEWEST + 5):
+        await bench.facade.change("busy", description=str(number))
+    await bench.put("rare")
+    clock.advance(7_201)
+    assert await sweep(db) == NEWEST + 7
+    assert [each.version for each in await bench.facade.revisions("busy", limit=1_000)] == list(
+        range(NEWEST + 6, 6, -1)
+    )
+    assert len(await bench.facade.revisions("rare")) == 1
+    assert await sweep(db) == 0
+
+
+async def test_what_was_removed_keeps_nothing_beyond_the_age(db: Database, clock: Clock) -> None:
+    bench = Bench(db, clock)
+    await bench.put()
+    await bench.go(60)
+    await bench.work()
+    await bench.go(120)
+    await bench.go(180)
+    clock.advance(20_000)
+    await bench.fire()
+    assert await sweep(db) > 0  # marked, because the schedule keeps its newest
+    await bench.facade.remove("s")
+    await sweep(db)
+    assert len(await ids(db)) == 1  # cancelled just now
+    clock.advance(20_000)
+    await sweep(db)
+    for table in ("runs", "skips", "revisions"):
+        assert await ask(db, f"SELECT * FROM rota_{table}") == []
+
+
+async def test_a_run_goes_only_when_its_hour_is_summed_up(db: Database, clock: Clock) -> None:
+    run = await end(db)
+    clock.advance(7_201)
+    assert await db.write(lambda: History(db).sweep(KEEP, 10)) == 0
+    await sum_up(db)
+    assert await db.write(lambda: History(db).sweep(KEEP, 10)) == 1
+    assert run not in await ids(db)
+
+
+# Hours
+
+
+async def hours(db: Database, **more: Any) -> list[tuple[int, str, str, int]]:
+    """Return (hour since the start, task, state, runs)."""
+    found = await db.read(lambda: Hours(db).list(0, LATEST, **more))
+    return [((instant(each.hour) - START) // HOUR, each.task, each.state, each.runs) for each in found]
+
+
+async def test_an_hour_says_how_many_ended_in_it_and_how(db: Database, clock: Clock) -> None:
+    clock.advance(600)
+    await end(db)
+    await put(db)
+    clock.advance(5)
+    run = await claim_one(db)
+    clock.advance(30)
+    await settle(db, "w", [ended(run, "succeeded")])
+    await end(db, "failed")
+    clock.advance(3_600)
+    await end(db)
+    before = await db.read(lambda: Hours(db).list(0, LATEST))
+    assert await hours(db) == [
+        (0, "some.task", "failed", 1),
+        (0, "some.task", "succeeded", 2),
+        (1, "some.task", "succeeded", 1),
+    ]
+    slow = before[1]
+    assert slow.busy == slow.longest == timedelta(seconds=30)
+    assert slow.waited == timedelta(seconds=5)
+    await sum_up(db)
+    assert await db.read(lambda: Hours(db).list(0, LATEST)) == before
+    clock.advance(14_400)
+    await sweep(db)
+    assert await ids(db) == []
+    assert await db.read(lambda: Hours(db).list(0, LATEST)) == before
+    assert await hours(db, task="other") == await hours(db, queue="other") == []
+    assert len(await hours(db, task="some.task", queue="default")) == 3
+
+
+async def test_an_hour_is_summed_up_once_whoever_does_it(db: Database, clock: Clock) -> None:
+    await end(db)
+    clock.advance(7_200)
+    store = Hours(db)
+    found = await db.read(store.next)
+    assert found is not None
+    assert await db.write(lambda: store.put(found))
+    assert not await db.write(lambda: store.put(found))
+    assert await hours(db) == [(0, "some.task", "succeeded", 1)]
+
+
+async def test_an_hour_is_full_only_when_late_commits_have_come(db: Database, clock: Clock) -> None:
+    await end(db)
+    clock.advance(3_600 + 119)
+    found = await db.read(Hours(db).next)
+    assert found is not None
+    assert found.rows == ()
+    clock.advance(1)
+    found = await db.read(Hours(db).next)
+    assert found is not None
+    assert len(found.rows) == 1
+
+
+async def test_what_ends_after_the_clock_was_set_back_is_counted(db: Database, clock: Clock) -> None:
+    clock.advance(100 * 3_600)
+    await end(db)
+    clock.advance(7_200)
+    await sum_up(db)
+    clock.advance(-80 * 3_600)
+    await sum_up(db)
+    await end(db)
+    clock.advance(100 * 3_600)
+    await sum_up(db)
+    assert await hours(db) == [(22, "some.task", "succeeded", 1), (100, "some.task", "succeeded", 1)]
+
+
+async def test_hours_go_after_more_than_a_year(db: Database, clock: Clock) -> None:
+    await end(db)
+    clock.advance(7_200)
+    await sum_up(db)
+    clock.now = START + KEPT
+    await sum_up(db)
+    assert len(await hours(db)) == 1
+    clock.advance(3_600 + 120)
+    await sum_up(db)
+    assert await hours(db) == []
+
+
 def plan(db: Database) -> Operation[str]:
     """Ask how the statement would be run."""
     found = db.query("history.old", keep=KEEP, most=1_000, now=2 * KEEP)
@@ -148,4 +321,4 @@ async def test_old_runs_are_found_by_index_however_many_there_are(db: Database, 
     await ask(db, "ANALYZE")
     steps = await db.write(lambda: plan(db))
     assert "rota_runs_finished" in steps
-    assert ("Seq Scan" if store.startswith(DSN) else "SCAN") not in steps, steps
+    assert ("Seq Scan on rota_runs" if store.startswith(DSN) else "SCAN rota_runs") not in steps, steps

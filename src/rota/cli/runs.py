@@ -7,9 +7,10 @@ import typer
 from rota import clock
 from rota.app import Rota
 from rota.cli.loading import AsJson, Store, on_store
-from rota.cli.moments import iso, relative
+from rota.cli.moments import given_moment, iso, relative
 from rota.cli.output import as_json, lines, table
 from rota.model import Attempt, Run
+from rota.store.hours import Hour
 
 runs = typer.Typer(help="Look at runs, cancel them, try them again.", no_args_is_help=True)
 
@@ -52,6 +53,28 @@ def show_run(run: Number, store: Store = None, json: AsJson = False) -> None:
     for each in attempts:
         said = f" {each.error.kind}: {each.error.message}" if each.error else ""
         lines(f"attempt {each.number}: {each.outcome} after {(each.finished_at - each.started_at)}{said}")
+
+
+@runs.command("hours")
+def show_hours(
+    store: Store = None,
+    start: Annotated[str | None, typer.Option("--start", metavar="MOMENT", help="From when on: the last day.")] = None,
+    end: Annotated[str | None, typer.Option("--end", metavar="MOMENT", help="Before when.", show_default=False)] = None,
+    task: Annotated[str | None, typer.Option("--task", help="Only runs of this task.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", help="Only runs of this queue.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Show how many runs ended in each hour, and how; it reaches further back than single runs are kept."""
+    first, last = given_moment(start, "start"), given_moment(end, "end")
+    found = on_store(store, lambda app: app.runs.hours(first, last, task=task, queue=queue))
+    if json:
+        as_json([_hour_record(each) for each in found])
+        return
+    cells = [
+        [f"{each.hour:%Y-%m-%d %H:%M} UTC", each.task, each.queue, each.state, str(each.runs), *_lengths(each)]
+        for each in found
+    ]
+    table(["hour", "task", "queue", "ended", "runs", "busy", "longest", "waited"], cells)
 
 
 @runs.command("cancel")
@@ -100,6 +123,16 @@ def _record(run: Run[Any]) -> dict[str, Any]:
         "started_at": iso(run.started_at),
         "finished_at": iso(run.finished_at),
     }
+
+
+def _hour_record(hour: Hour) -> dict[str, Any]:
+    seconds = {name: getattr(hour, name).total_seconds() for name in ("busy", "longest", "waited")}
+    named = {"hour": hour.hour.isoformat(), "task": hour.task, "queue": hour.queue, "state": hour.state}
+    return named | {"runs": hour.runs} | seconds
+
+
+def _lengths(hour: Hour) -> list[str]:
+    return [f"{each.total_seconds():.1f} s" for each in (hour.busy, hour.longest, hour.waited)]
 
 
 def _attempt_record(attempt: Attempt) -> dict[str, Any]:

@@ -186,6 +186,7 @@ def _record(found: ScheduleState) -> dict[str, Any]:
         "queue": found.queue,
         "priority": found.priority,
         "limits": list(found.limits),
+        "call_limits": list(found.call_limits),
         "timeout": None if found.timeout is None else found.timeout.total_seconds(),
         "retry": None if found.retry is None else str(found.retry),
         "tags": list(found.tags),

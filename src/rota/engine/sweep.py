@@ -11,6 +11,7 @@ from rota.engine.admit import Knock
 from rota.errors import StoreUnavailable
 from rota.settings import KEEP
 from rota.store.history import History
+from rota.store.hours import Hours
 from rota.store.limits import LimitStore
 from rota.store.workers import WorkerStore
 
@@ -45,6 +46,7 @@ class Sweeper:
         self._room = room
         self._keep = keep
         self._history = History(database)
+        self._hours = Hours(database)
         self._lease = lease
         self._apart: float | None = None
         """By how many seconds the store's clock and the monotonic one differ."""
@@ -61,9 +63,12 @@ class Sweeper:
         return sum(ready.values())
 
     async def history_once(self) -> bool:
-        """Remove a batch of runs that ended long ago; tells whether there may be more."""
+        """Sum up an hour, and remove a batch of what was over long ago; tells whether there may be more."""
+        summed = await self._db.read(self._hours.next)
+        if summed is not None:
+            await self._db.write(lambda: self._hours.put(summed))
         removed = await self._db.write(lambda: self._history.sweep(self._keep, _HISTORY_MOST))
-        return removed == _HISTORY_MOST
+        return removed == _HISTORY_MOST or bool(summed and summed.rows)
 
     def _ended(self, leases: Sequence[tuple[str, int, int]]) -> list[tuple[str, int]]:
         """Tell which leases have ended. A clock that somebody sets ends none, and makes none last.

@@ -11,7 +11,7 @@ from rota.schedule import Kind, read_policies, read_retry, read_rule
 from rota.times.backoff import Retry
 from rota.times.decision import Reason
 from rota.times.exclusion import excluded
-from rota.times.moments import Instant, moment
+from rota.times.moments import Instant, instant, moment
 from rota.times.policies import Policies
 from rota.times.rule import Rule
 
@@ -45,6 +45,9 @@ class ScheduleState:
     queue: str
     priority: int
     limits: tuple[str, ...]
+    """Those that are said of the schedule itself."""
+    call_limits: tuple[str, ...]
+    """Those that its task and its call bring; its runs are under both."""
     timeout: timedelta | None
     retry: Retry | None
     tags: tuple[str, ...]
@@ -67,6 +70,8 @@ class ScheduleState:
     failures: int
     """How many runs failed in a row."""
     run_count: int
+    own_runs: int
+    """How many of them the rule made: what `max_runs` counts."""
     answered_through: datetime | None
     """Every due instant up to here has its answer."""
     held: HeldState | None
@@ -88,6 +93,7 @@ class ScheduleState:
             queue=row["queue"],
             priority=row["priority"],
             limits=Run.read_limits(row["limits"]),
+            call_limits=Run.read_limits(row["call_limits"]),
             timeout=None if row["timeout"] is None else timedelta(microseconds=row["timeout"]),
             retry=None if row["retry"] is None else read_retry(row["retry"]),
             tags=tuple(json.loads(row["tags"])),
@@ -106,6 +112,7 @@ class ScheduleState:
             last_error=RunError.read(row["error"]),
             failures=row["failures"],
             run_count=row["run_count"],
+            own_runs=row["runs"],
             answered_through=_moment(row["through"]),
             held=held,
         )
@@ -154,6 +161,19 @@ class SchedulesStatus:
     """How many active ones failed three times in a row or more."""
     paused: HeldState | None
     """Who paused everything, if somebody did."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleThen:
+    """Which rule a schedule had at a moment in the past."""
+
+    state: Literal["same", "other", "absent", "forgotten"]
+    """The one that it has now, another, none because there was no such schedule, or nobody knows any more."""
+    rule: str | None = None
+    made: datetime | None = None
+    """Where there was no such schedule: when it was made."""
+    removed: datetime | None = None
+    """When that schedule was removed, if it was before its rule changed."""
 
 
 class ScheduleReads:
@@ -249,12 +269,19 @@ class ScheduleReads:
         ]
 
     def firings(self, key: str, before: Instant | None, most: int) -> Operation[Any]:
-        """Return the due instants of a schedule and what came of them, newest first."""
+        """Return the due instants of a schedule and what came of them, newest first.
+
+        What stands for the last of them comes with it, be it more than `most`: the next page begins before it.
+        """
         start = _LATEST if before is None else before
         runs = yield self._db.query("schedules.history", key=key, before=start, most=most)
         skips = yield self._db.query("schedules.skips", key=key, before=start, most=most)
-        found = [_ran(row) for row in runs] + [_skipped(row) for row in skips]
-        return sorted(found, key=lambda each: each.due, reverse=True)[:most]
+        found = sorted([_ran(row) for row in runs] + [_skipped(row) for row in skips], key=_due, reverse=True)[:most]
+        if len(found) == most:
+            rest = yield self._db.query("schedules.history_at", key=key, at=instant(found[-1].due))
+            known = {each.run for each in found}
+            found += [_ran(row) for row in rest if row["id"] not in known]
+        return found
 
     def answer(self, key: str, at: Instant) -> Operation[FiringState | None]:
         """Return what came of one due instant, if that is still known."""
@@ -268,16 +295,23 @@ class ScheduleReads:
             skips = [row for row in skips if (row["reason"] == "excluded") == out] or skips
         return _skipped(skips[0]) if skips else None
 
-    def rule_at(self, key: str, at: Instant) -> Operation[str | None]:
-        """Return the rule that a schedule had then, as text; None where it has the one that it has now."""
+    def rule_at(self, key: str, at: Instant) -> Operation[RuleThen]:
+        """Return which rule a schedule had at a moment."""
         rows = yield self._db.query("schedules.rule_at", key=key, at=at)
+        if rows and rows[0]["version"] > 1 and rows[0]["oldest"]:
+            return RuleThen("forgotten")
         for row in rows:
             changes = json.loads(row["changes"])
             if row["what"] == "made":
-                return ""
+                return RuleThen("absent", made=moment(row["at"]))
             if "rule" in changes:
-                return str(changes["rule"][0])
-        return None
+                removed = moment(row["at"]) if row["what"] == "removed" else None
+                return RuleThen("other", str(changes["rule"][0]), removed=removed)
+        return RuleThen("same")
+
+
+def _due(found: FiringState) -> datetime:
+    return found.due
 
 
 def _ran(row: Any) -> FiringState:

@@ -15,7 +15,20 @@ _LATE_PRIORITY = 25
 """Catching up goes one priority lower."""
 _LEAST_PRIORITY = -32_768
 DEFINED = (
-    *("key", "app", "declared", "task", "args", "rule", "policies", "queue", "priority", "limits", "max_lost"),
+    *(
+        "key",
+        "app",
+        "declared",
+        "task",
+        "args",
+        "rule",
+        "policies",
+        "queue",
+        "priority",
+        "limits",
+        "call_limits",
+        "max_lost",
+    ),
     *("timeout", "retry", "tags", "description"),
 )
 STATE = (
@@ -43,6 +56,9 @@ class Definition:
     queue: str
     priority: int
     limits: str | None
+    """Those that are said of the schedule itself."""
+    call_limits: str | None
+    """Those that its task and its call bring."""
     max_lost: int
     timeout: int | None
     retry: str | None
@@ -274,9 +290,17 @@ def run_of(one: KnownSchedule, firing: Firing, kind: Kind) -> tuple[Any, ...]:
     gate = f"@{one.key}" if firing.queued else None
     found = one.row
     return (
-        *(found["task"], found["queue"], priority, firing.at, found["args"], found["limits"], gate, found["max_lost"]),
+        *(found["task"], found["queue"], priority, firing.at, found["args"], _limits(found), gate, found["max_lost"]),
         *(one.key, kind, firing.due, found["timeout"], found["retry"]),
     )
+
+
+def _limits(row: Mapping[str, Any]) -> str | None:
+    """Return the keys of all limits that a schedule's runs are under, as the store writes them."""
+    own, brought = row["limits"], row["call_limits"]
+    if own is None or brought is None:
+        return own or brought  # type: ignore[no-any-return]
+    return json.dumps(sorted({*json.loads(own), *json.loads(brought)}))
 
 
 def heard(one: KnownSchedule, run: EndedRun, now: Instant) -> list[tuple[str, str, dict[str, Any]]]:

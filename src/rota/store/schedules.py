@@ -54,8 +54,21 @@ class ScheduleStore:
         What exists keeps its pause and, where the rule stays, its next due instant. With `create` nothing that exists
         is touched.
         """
+        open_, made, changed = sorted(new, key=lambda each: each.key), set[str](), set[str]()
+        while open_:  # what somebody removes in between is made after all
+            fresh = yield from self._make(open_, author)
+            made |= fresh
+            old = [each for each in open_ if each.key not in fresh]
+            if create or not old:
+                break
+            known = yield from self._lock([each.key for each in old], missing=True)
+            changed |= yield from self._change([each for each in old if each.key in known], known, author)
+            open_ = [each for each in old if each.key not in known]
+        return made, changed
+
+    def _make(self, new: Sequence[Definition], author: Author) -> Operation[set[str]]:
+        """Store those whose key is free; returns which. In the order of keys, as locks are taken."""
         now, *_ = yield from self._clock()
-        new = sorted(new, key=lambda each: each.key)  # locks are taken in one order
         rows = [(*each.values(), *first_wake(each, now)) for each in new]
         columns = (*DEFINED, "state", "next", "wake")
         made = {row[0] for row in (yield self._db.many("schedules.insert", columns, rows))}
@@ -63,13 +76,11 @@ class ScheduleStore:
         if fresh:
             yield from self._tag(fresh, made)
             yield from self._revise([(each.key, "made", {}) for each in fresh], author)
-        if create or len(made) == len(new):
-            return made, set()
-        changed = yield from self._change([each for each in new if each.key not in made], author)
-        return made, changed
+        return made
 
-    def _change(self, new: Sequence[Definition], author: Author) -> Operation[set[str]]:
-        known = yield from self._lock([each.key for each in new])
+    def _change(
+        self, new: Sequence[Definition], known: Mapping[str, KnownSchedule], author: Author
+    ) -> Operation[set[str]]:
         differing = {each.key: changes for each in new if (changes := each.changes(known[each.key].row))}
         back = {each.key for each in new if known[each.key]["state"] == "retired"}
         touched = [each for each in new if each.key in differing or each.key in back]
@@ -351,8 +362,13 @@ class ScheduleStore:
         """Remove schedules: what waits is cancelled, what runs ends, the history stays."""
         known = yield from self._lock(keys)
         yield from self._cancel(sorted(known), "its schedule was removed", running=False)
-        yield from self._revise([(key, "removed", {}) for key in sorted(known)], author)
-        gone = yield self._db.many("schedules.remove", ("key",), [(key,) for key in sorted(known)])
+        yield from self._revise(
+            [(key, "removed", {"rule": [known[key]["rule"], None]}) for key in sorted(known)], author
+        )
+        rows = [(key,) for key in sorted(known)]
+        for each in ("schedules.forget", "skips.forget", "revisions.forget"):  # from now on its history goes by age
+            yield self._db.many(each, ("key",), rows)
+        gone = yield self._db.many("schedules.remove", ("key",), rows)
         return {row[0] for row in gone}
 
     def pause_all(self, author: Author, *, paused: bool) -> Operation[None]:

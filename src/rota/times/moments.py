@@ -8,7 +8,8 @@ Instant = int
 """A point in time: microseconds since 1970-01-01T00:00Z."""
 
 SECOND = 1_000_000
-DAY = 86_400 * SECOND
+HOUR = 3_600 * SECOND
+DAY = 24 * HOUR
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST: Instant = 0

@@ -46,6 +46,10 @@ ORDER BY version DESC LIMIT CAST(:most AS BIGINT)
 SELECT id, state, kind, nominal, created_at, started_at, finished_at, error FROM rota_runs
 WHERE schedule = :key AND nominal < CAST(:before AS BIGINT) ORDER BY nominal DESC, id DESC LIMIT CAST(:most AS BIGINT)
 
+-- name: schedules.history_at
+SELECT id, state, kind, nominal, created_at, started_at, finished_at, error FROM rota_runs
+WHERE schedule = :key AND nominal = :at ORDER BY id DESC
+
 -- name: schedules.skips
 SELECT reason, first, last, count, at FROM rota_skips
 WHERE schedule = :key AND last < CAST(:before AS BIGINT) ORDER BY last DESC, id DESC LIMIT CAST(:most AS BIGINT)
@@ -59,5 +63,8 @@ SELECT reason, first, last, count, at FROM rota_skips
 WHERE schedule = :key AND last >= CAST(:at AS BIGINT) AND first <= CAST(:at AS BIGINT) ORDER BY last
 
 -- name: schedules.rule_at
-SELECT version, at, what, changes FROM rota_revisions
-WHERE schedule = :key AND at > CAST(:at AS BIGINT) AND (what = 'changed' OR what = 'made') ORDER BY version
+SELECT version, at, what, changes,
+  version = (SELECT min(version) FROM rota_revisions WHERE schedule = :key) AS oldest FROM rota_revisions
+WHERE schedule = :key AND at > CAST(:at AS BIGINT)
+  AND (what IN ('changed', 'made', 'removed')
+    OR version = (SELECT min(version) FROM rota_revisions WHERE schedule = :key)) ORDER BY version

@@ -1,41 +1,41 @@
 -- Schedules. Whoever changes one holds its row from reading it on; its runs are changed after it.
 
 -- name: schedules.insert @sqlite
-INSERT INTO rota_schedules (key, app, declared, state, task, args, rule, policies, queue, priority, limits, max_lost,
-  timeout, retry, tags, description, version, created_at, changed_at, since, next, wake, decided_at)
-VALUES (:key, :app, :declared, :state, :task, :args, :rule, :policies, :queue, :priority, :limits, :max_lost,
+INSERT INTO rota_schedules (key, app, declared, state, task, args, rule, policies, queue, priority, limits,
+  call_limits, max_lost, timeout, retry, tags, description, version, created_at, changed_at, since, next, wake, decided_at)
+VALUES (:key, :app, :declared, :state, :task, :args, :rule, :policies, :queue, :priority, :limits, :call_limits, :max_lost,
   :timeout, :retry, :tags, :description,
   (SELECT coalesce(max(version), 0) + 1 FROM rota_revisions WHERE schedule = :key), :now, :now, :now, :next, :wake, :now)
 ON CONFLICT (key) DO NOTHING RETURNING key
 
 -- name: schedules.insert @postgres
-INSERT INTO rota_schedules (key, app, declared, state, task, args, rule, policies, queue, priority, limits, max_lost,
-  timeout, retry, tags, description, version, created_at, changed_at, since, next, wake, decided_at)
-SELECT key, app, declared, state, task, args, rule, policies, queue, priority, limits, max_lost,
-  timeout, retry, tags, description,
+INSERT INTO rota_schedules (key, app, declared, state, task, args, rule, policies, queue, priority, limits,
+  call_limits, max_lost, timeout, retry, tags, description, version, created_at, changed_at, since, next, wake, decided_at)
+SELECT key, app, declared, state, task, args, rule, policies, queue, priority, limits,
+  call_limits, max_lost, timeout, retry, tags, description,
   (SELECT coalesce(max(version), 0) + 1 FROM rota_revisions WHERE schedule = new.key), :now, :now, :now, next, wake, :now
 FROM unnest(:key::text[], :app::text[], :declared::integer[], :state::text[], :task::text[], :args::text[], :rule::text[],
-  :policies::text[], :queue::text[], :priority::integer[], :limits::text[], :max_lost::integer[], :timeout::bigint[],
-  :retry::text[], :tags::text[], :description::text[], :next::bigint[], :wake::bigint[])
-  AS new (key, app, declared, state, task, args, rule, policies, queue, priority, limits, max_lost, timeout, retry, tags,
-  description, next, wake)
+  :policies::text[], :queue::text[], :priority::integer[], :limits::text[], :call_limits::text[], :max_lost::integer[],
+  :timeout::bigint[], :retry::text[], :tags::text[], :description::text[], :next::bigint[], :wake::bigint[])
+  AS new (key, app, declared, state, task, args, rule, policies, queue, priority, limits, call_limits, max_lost, timeout,
+  retry, tags, description, next, wake)
 ON CONFLICT (key) DO NOTHING RETURNING key
 
 -- name: schedules.define @sqlite
 UPDATE rota_schedules SET app = :app, declared = :declared, task = :task, args = :args, rule = :rule, policies = :policies,
-  queue = :queue, priority = :priority, limits = :limits, max_lost = :max_lost, timeout = :timeout, retry = :retry,
-  tags = :tags, description = :description, changed_at = :now
+  queue = :queue, priority = :priority, limits = :limits, call_limits = :call_limits, max_lost = :max_lost,
+  timeout = :timeout, retry = :retry, tags = :tags, description = :description, changed_at = :now
 WHERE key = :key
 
 -- name: schedules.define @postgres
 UPDATE rota_schedules SET app = new.app, declared = new.declared, task = new.task, args = new.args, rule = new.rule,
-  policies = new.policies, queue = new.queue, priority = new.priority, limits = new.limits, max_lost = new.max_lost,
-  timeout = new.timeout, retry = new.retry, tags = new.tags, description = new.description, changed_at = :now
+  policies = new.policies, queue = new.queue, priority = new.priority, limits = new.limits,
+  call_limits = new.call_limits, max_lost = new.max_lost, timeout = new.timeout, retry = new.retry, tags = new.tags, description = new.description, changed_at = :now
 FROM unnest(:key::text[], :app::text[], :declared::integer[], :task::text[], :args::text[], :rule::text[],
-  :policies::text[], :queue::text[], :priority::integer[], :limits::text[], :max_lost::integer[], :timeout::bigint[],
-  :retry::text[], :tags::text[], :description::text[])
-  AS new (key, app, declared, task, args, rule, policies, queue, priority, limits, max_lost, timeout, retry, tags,
-  description)
+  :policies::text[], :queue::text[], :priority::integer[], :limits::text[], :call_limits::text[], :max_lost::integer[],
+  :timeout::bigint[], :retry::text[], :tags::text[], :description::text[])
+  AS new (key, app, declared, task, args, rule, policies, queue, priority, limits, call_limits, max_lost, timeout,
+  retry, tags, description)
 WHERE rota_schedules.key = new.key
 
 -- name: schedules.lock @sqlite
@@ -188,6 +188,24 @@ INSERT INTO rota_tags (tag, schedule) VALUES (:tag, :schedule)
 
 -- name: tags.insert @postgres
 INSERT INTO rota_tags (tag, schedule) SELECT * FROM unnest(:tag::text[], :schedule::text[])
+
+-- name: schedules.forget @sqlite
+UPDATE rota_runs SET kept = 0 WHERE schedule = :key AND kept = 1
+
+-- name: schedules.forget @postgres
+UPDATE rota_runs SET kept = 0 WHERE schedule = ANY(:key::text[]) AND kept = 1
+
+-- name: skips.forget @sqlite
+UPDATE rota_skips SET kept = 0 WHERE schedule = :key AND kept = 1
+
+-- name: skips.forget @postgres
+UPDATE rota_skips SET kept = 0 WHERE schedule = ANY(:key::text[]) AND kept = 1
+
+-- name: revisions.forget @sqlite
+UPDATE rota_revisions SET kept = 0 WHERE schedule = :key AND kept = 1
+
+-- name: revisions.forget @postgres
+UPDATE rota_revisions SET kept = 0 WHERE schedule = ANY(:key::text[]) AND kept = 1
 
 -- name: schedules.remove @sqlite
 DELETE FROM rota_schedules WHERE key = :key RETURNING key
