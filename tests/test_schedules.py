@@ -10,11 +10,14 @@ from tests.scheduling import Bench, at, made, other, seconds, tasks, work
 from tests.stores import SECOND, START, Clock, ask
 
 from rota.app import Rota
-from rota.db.database import Database
+from rota.db.database import Database, Operation
 from rota.errors import Invalid, InvalidSchedule, ScheduleExists, UnknownSchedule
 from rota.model import RunError
 from rota.schedule import Schedule
 from rota.store.history import NEWEST, History
+from rota.store.schedule_reads import ScheduleReads
+from rota.store.schedule_rows import Author
+from rota.store.schedules import ScheduleStore
 from rota.times import Cron, Every, Retry
 
 NO_TASKS = Rota("sqlite://").tasks
@@ -33,6 +36,38 @@ async def test_creating_only_is_a_conflict_where_the_key_is_taken(bench: Bench) 
     with pytest.raises(ScheduleExists, match="there is a schedule"):
         await bench.facade.put(made(description="mine"), create=True)
     assert (await bench.get()).description == ""
+
+
+async def test_what_is_removed_while_it_is_put_is_made(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    await bench.put("s", description="old")
+    make = ScheduleStore._make
+    removed: list[str] = []
+
+    def and_somebody_removes_it(self: ScheduleStore, *args: Any) -> Operation[set[str]]:
+        found = yield from make(self, *args)
+        if not removed:
+            removed.append("s")
+            yield from self.remove(["s"], Author())
+        return found
+
+    monkeypatch.setattr(ScheduleStore, "_make", and_somebody_removes_it)
+    assert (await bench.put("s", description="new")).description == "new"
+    assert [each.what for each in await bench.facade.revisions("s")] == ["made", "removed", "made"]
+
+
+async def test_of_many_those_are_changed_that_are_still_there(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    await bench.facade.put_many([made("a1"), made("a2"), made("a3")])
+    keys = ScheduleReads.list
+
+    def and_one_goes(self: ScheduleReads, **more: Any) -> Operation[Any]:
+        found = yield from keys(self, **more)
+        yield from bench.store.remove(["a2"], Author()) if len(found) == 3 else ()
+        return found
+
+    monkeypatch.setattr(ScheduleReads, "list", and_one_goes)
+    monkeypatch.setattr(bench.db, "read", bench.db.write)
+    assert await bench.facade.pause(prefix="a") == 2
+    assert {each.state for each in await bench.facade.list()} == {"paused"}
 
 
 async def test_many_are_put_at_once(bench: Bench) -> None:

@@ -8,7 +8,6 @@ import asyncpg
 import pytest
 from tests.scheduling import Bench, made
 from tests.stores import (
-    DSN,
     SECOND,
     START,
     Clock,
@@ -24,8 +23,7 @@ from tests.stores import (
     settle,
 )
 
-from rota.db.database import Database, Operation, Query
-from rota.db.statements import Statement
+from rota.db.database import Database
 from rota.model import Outcome
 from rota.store.history import NEWEST, History
 from rota.store.hours import KEPT, Hours
@@ -305,20 +303,3 @@ async def test_hours_go_after_more_than_a_year(db: Database, clock: Clock) -> No
     clock.advance(3_600 + 120)
     await sum_up(db)
     assert await hours(db) == []
-
-
-def plan(db: Database) -> Operation[str]:
-    """Ask how the statement would be run."""
-    found = db.query("history.old", keep=KEEP, most=1_000, now=2 * KEEP)
-    how = "EXPLAIN" if db.dialect == "postgres" else "EXPLAIN QUERY PLAN"
-    explained = Statement("plan", f"{how} {found.statement.text}", found.statement.parameters)
-    rows: Any = yield Query(explained, found.values)
-    return "\n".join(str(row[-1]) for row in rows)
-
-
-async def test_old_runs_are_found_by_index_however_many_there_are(db: Database, store: str) -> None:
-    await many_ended(db, 5_000)
-    await ask(db, "ANALYZE")
-    steps = await db.write(lambda: plan(db))
-    assert "rota_runs_finished" in steps
-    assert ("Seq Scan on rota_runs" if store.startswith(DSN) else "SCAN rota_runs") not in steps, steps

@@ -206,8 +206,9 @@ WHERE free_at IS NULL AND (
 RETURNING key
 
 -- name: taken.unclaimed
-SELECT DISTINCT rota_runs.id, rota_runs.gate FROM rota_taken JOIN rota_runs ON rota_runs.id = rota_taken.holder
-WHERE rota_taken.free_at IS NULL AND rota_taken.taken_at < CAST(:now AS BIGINT) - CAST(:patience AS BIGINT)
+-- CROSS: SQLite may otherwise begin with the runs, and go through them all.
+SELECT DISTINCT rota_runs.id, rota_runs.gate FROM rota_taken CROSS JOIN rota_runs
+WHERE rota_runs.id = rota_taken.holder AND rota_taken.free_at IS NULL AND rota_taken.taken_at < CAST(:now AS BIGINT) - CAST(:patience AS BIGINT)
   AND rota_runs.state = 'ready' AND rota_runs.gate IS NOT NULL
   AND EXISTS (SELECT 1 FROM rota_lines
               WHERE rota_lines.gate IN (rota_taken.key, rota_taken.family) AND rota_lines.line <> rota_runs.gate)
@@ -228,8 +229,8 @@ SELECT line, '', -32768, :now, run FROM unnest(:line::text[], :run::bigint[]) AS
 ON CONFLICT (line) DO UPDATE SET gate = '', priority = -32768, due = excluded.due
 
 -- name: limits.under
-SELECT id, task, queue, limits, state, gate FROM rota_runs
-WHERE state = 'running' OR (state = 'ready' AND gate IS NOT NULL)
+SELECT id, task, queue, limits, state, gate FROM rota_runs WHERE state = 'running'
+UNION ALL SELECT id, task, queue, limits, state, gate FROM rota_runs WHERE state = 'ready' AND gate IS NOT NULL
 
 -- name: limits.call_back
 UPDATE rota_runs SET state = 'waiting'
