@@ -84,7 +84,6 @@ class TimeTravel:
         while (event := await engine.work(up=False)) is not None and event < end:
             self._clock.set(event)
         self._clock.set(end)
-        await engine.renew()
         await engine.work()
         return Counts.since(before, engine.counts)
 
@@ -131,10 +130,8 @@ class TimeTravel:
         await engine.repair()
         while (event := await engine.work()) is not None and event <= target:
             self._clock.set(event)
-            await engine.renew()
         if self._clock.at < target:
             self._clock.set(target)
-            await engine.renew()
         return Counts.since(before, engine.counts)
 
     def _behaviour(self, run: Claimed) -> Behaviour:

@@ -41,17 +41,17 @@ class Claimer:
         """Learn that what runs takes longer than what has ended tells: nothing is taken ahead until short runs end."""
         self._usual = max(self._usual, 2 * self._slots * _AHEAD_SECONDS)
 
-    async def run_once(self, free: int, held: int, *, quarantine: bool) -> list[Claimed]:
+    async def run_once(self, free: int, held: int, *, quarantine: bool, lost: bool = True) -> list[Claimed]:
         """Take runs, queue by queue, each time from another one on.
 
         For free slots anything; ahead of them only what was never lost, so that poison drags nobody along, and what is
         under no limit, which would be kept from others; and what was lost twice only where nothing else of the kind
-        runs. Now and then what was lost comes first, however much is ready.
+        runs. Now and then what was lost comes first, however much is ready; not where nothing is `lost`.
         """
         worth = self._slots * _AHEAD_SECONDS / max(self._usual, 1e-6)
         ahead = max(0, min(_MOST_AHEAD, int(worth)) - held)
         self._turn += 1
-        found = await self._lost(free, quarantine=quarantine)
+        found = await self._lost(free, quarantine=quarantine) if lost else []
         for number in range(len(self._queues)):
             queue = self._queues[(self._turn + number) % len(self._queues)]
             left = free - len(found)

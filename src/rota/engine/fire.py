@@ -30,8 +30,8 @@ class Firer:
         self.lost = 0
         """How many firings another instance had made before."""
 
-    async def run_once(self) -> float:
-        """Fire what is due; returns in how many seconds to come again."""
+    async def fire(self) -> Fired:
+        """Fire what is due, as far as one transaction goes, and knock."""
         found: Fired = await self._db.write(lambda: self._schedules.fire(_MOST))
         self.fired += found.runs
         self.lost += found.lost
@@ -41,7 +41,11 @@ class Firer:
             self._waiting()
         if found.cancelled:
             await self._db.notify("cancel")
-        if found.schedules == _MOST:
+        return found
+
+    async def run_once(self) -> float:
+        """Fire what is due; returns in how many seconds to come again."""
+        if (await self.fire()).schedules == _MOST:
             return 0.0
         wait = await self._db.read(self._schedules.next_wake)
         return _LONGEST_SECONDS if wait is None else min(max(wait / 1_000_000, 0.0), _LONGEST_SECONDS)

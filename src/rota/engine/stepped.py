@@ -16,10 +16,11 @@ from rota.errors import TimedOut
 from rota.schedule import read_retry
 from rota.store.look import Look, Looks
 from rota.store.runs import Claimed, Settled
+from rota.store.schedule_rows import Fired
 from rota.store.workers import NewWorker
 from rota.tasks import Registry
 from rota.times.backoff import Retry
-from rota.times.moments import SECOND, Instant
+from rota.times.moments import LATEST, SECOND, Instant
 
 _MOST_ROUNDS = 10_000
 """How often to look again at one instant: an engine that does not come to rest by then never will."""
@@ -52,8 +53,9 @@ class Going:
 class Stepped(Worker):
     """Fires, admits, claims, executes and settles when it is told to.
 
-    By a virtual clock an attempt is executed when it starts, and settled when it ends. What ends at an instant has
-    ended before what is due at that instant is decided. By the real clock attempts take as long as they take.
+    By a virtual clock an attempt is executed when it starts, and settled when it ends, and the lease lasts while it
+    lives. What ends at an instant has ended before what is due at that instant is decided. By the real clock attempts
+    take as long as they take.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class Stepped(Worker):
         self._behaviour = behaviour
         self._queues: tuple[str, ...] = settings.queues
         self._looks = Looks(database)
-        self._renewed_at = self._repaired_at = 0
+        self._repaired_at = 0
         self.scheduler = Scheduler(database, declare)
         self.going: list[Going] = []
         self.counts: Counter[str] = Counter()
@@ -110,13 +112,8 @@ class Stepped(Worker):
         """Die without a word, and come back under another name: what was going is lost, once the lease has ended."""
         self.going.clear()
         self._quarantined.clear()
+        await self._db.write(lambda: self.workers.renew(self.id, int(self._settings.lease * SECOND)))
         await self._enter()
-
-    async def renew(self) -> None:
-        """Keep the lease, as the virtual clock goes on."""
-        if self.now - self._renewed_at >= self._settings.lease * SECOND / 6:
-            self._renewed_at = self.now
-            await self._db.write(lambda: self.workers.renew(self.id, int(self._settings.lease * SECOND)))
 
     async def _enter(self) -> None:
         if not isinstance(self._db.clock, VirtualClock):
@@ -125,8 +122,7 @@ class Stepped(Worker):
         self._number += 1
         self.id = f"{self._name}-{self._number}"
         new = NewWorker(self.id, socket.gethostname(), os.getpid(), self._queues, self._settings.slots)
-        await self._db.write(lambda: self.workers.enter(new, int(self._settings.lease * SECOND)))
-        self._renewed_at = self.now
+        await self._db.write(lambda: self.workers.enter(new, LATEST - self.now))
 
     def _settled(self, *, scheduled: bool) -> None:
         """Hear nothing: it looks by itself."""
@@ -164,18 +160,20 @@ class Stepped(Worker):
         if look.cancel:
             await self._stop_going(dict(look.cancel))
         if look.wake is not None and look.wake <= now:
-            await self._fire()
-            return True  # what it made, or cancelled, is seen by another look
+            fired = await self._fire()
+            if not look.ready and set(fired.ready) & set(self._queues):
+                await self._claim(lost=False)
+            return True  # what else it made, or cancelled, is seen by another look
         waiting = [each for each in (look.due, look.rested) if each is not None and each <= now]
         if waiting or unknown:
             await self.admitter.run_once()
-        claimed = await self._claim() if look.ready else 0
+        claimed = await self._claim(lost=look.gone) if look.ready else 0
         return bool(unknown or look.cancel or waiting or claimed) or (look.lost is not None and look.lost <= now)
 
-    async def _fire(self) -> None:
-        before = self.scheduler.firer.fired
-        await self.scheduler.firer.run_once()
-        self.counts["fired"] += self.scheduler.firer.fired - before
+    async def _fire(self) -> Fired:
+        fired = await self.scheduler.firer.fire()
+        self.counts["fired"] += fired.runs
+        return fired
 
     def _following(self, look: Look) -> Instant | None:
         events = [*look.events, *(each.ends for each in self.going)]
@@ -189,11 +187,11 @@ class Stepped(Worker):
         self._claimer.work(self._queues)
         await self._db.write(lambda: self.workers.take_on(self.id, self._queues))
 
-    async def _claim(self) -> int:
+    async def _claim(self, *, lost: bool) -> int:
         free = self._settings.slots - len(self.going)
         if free <= 0:
             return 0
-        found = await self._claimer.run_once(free, _NOTHING_AHEAD, quarantine=not self._quarantined)
+        found = await self._claimer.run_once(free, _NOTHING_AHEAD, quarantine=not self._quarantined, lost=lost)
         if isinstance(self._db.clock, VirtualClock):
             for run in found:  # one after the other: always in the same order
                 await self._begin(run)

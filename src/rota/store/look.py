@@ -21,6 +21,8 @@ class Look:
     """When the lease of another worker has ended."""
     ready: frozenset[str]
     """The queues with runs that are ready."""
+    gone: bool
+    """Whether workers had lost some of these."""
     unworked: frozenset[str]
     """The queues with runs that wait for a worker of theirs."""
     cancel: tuple[tuple[int, str], ...]
@@ -51,6 +53,7 @@ class Looks:
             rested=row["rested"],
             lost=None if row["lease"] is None else row["lease"] + 1,
             ready=frozenset(each["queue"] for each in ready),
+            gone=any(each["lost"] for each in ready),
             unworked=frozenset(each["gate"][1:] for each in unworked),
             cancel=tuple((run, why) for run, _, why in cancel),
         )

@@ -266,6 +266,8 @@ class RunStore:
         gate = (yield from self._schedules.gate(next(iter(known.values())))) if known else None
         rows = yield self._db.query("runs.retry", id=run, gate=gate)
         if rows and known:
+            for one in known.values():
+                one.counted = False
             yield from self._schedules.look_ahead(list(known.values()))
         return rows[0]["queue"] if rows else None
 

@@ -112,6 +112,8 @@ class KnownSchedule:
 
     row: dict[str, Any]
     under_way: int = 0
+    counted: bool = False
+    """Whether its runs under way were counted, and have not changed since."""
     going: int = 0
     """How many of those under way do not wait for another to end."""
     first: int | None = None

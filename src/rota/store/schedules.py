@@ -37,6 +37,9 @@ from rota.times.decision import Decision, Firing, Skip
 from rota.times.moments import Instant
 from rota.times.overlap import room
 
+Now = tuple[Instant, bool, Instant | None]
+"""What time it is, whether everything is paused, and else when it was resumed, if it ever was."""
+
 
 class ScheduleStore:
     """The schedules in a database."""
@@ -197,6 +200,8 @@ class ScheduleStore:
             late += [now - each.due for each in decision.fire]
             take_in(one, decision, resumed, now)
         stored = yield from self._store(runs)
+        for one in known:
+            one.counted = False
         if len(stored) < len(runs):
             _take_back(known, decided, stored, now)
         yield from self._skip(skips)
@@ -254,7 +259,7 @@ class ScheduleStore:
 
     def ended(self, known: dict[str, KnownSchedule], runs: Sequence[EndedRun]) -> Operation[None]:
         """Take in how runs ended: what is next, failures in a row, what waited for them."""
-        now, *_ = yield from self._clock()
+        clock = now, *_ = yield from self._clock()
         touched = {one.schedule: known[one.schedule] for one in runs if one.schedule in known}
         revised: list[tuple[str, str, dict[str, Any]]] = []
         for run in runs:
@@ -266,7 +271,7 @@ class ScheduleStore:
         opening = [(key, wanted) for key, one in touched.items() if (wanted := to_open(one))]
         if opening:
             yield self._db.many("schedules.open", ("key", "most"), opening)
-        yield from self.look_ahead(list(touched.values()))
+        yield from self.look_ahead(list(touched.values()), clock)
         if revised:
             yield from self._revise(revised, Author("rota"))
 
@@ -353,7 +358,7 @@ class ScheduleStore:
         runs = [run_of(known, each, kind) for each in firings]
         stored = yield from self._store(runs)
         known.set(run_count=known["run_count"] + len(stored))
-        known.under_way += len(stored)
+        known.counted = False
         yield from self.look_ahead([known])
         yield from self._revise([(known.key, "triggered" if kind == "manual" else "back-filled", {})], author)
         return Triggered(stored[0]["id"], blocker, len(stored))
@@ -388,7 +393,7 @@ class ScheduleStore:
 
     # Parts
 
-    def _clock(self) -> Operation[tuple[Instant, bool, Instant | None]]:
+    def _clock(self) -> Operation[Now]:
         """Return what time it is, whether everything is paused, and else when it was resumed, if it ever was."""
         (row,) = yield self._db.query("schedules.now")
         return row["now"], bool(row["paused"]), None if row["paused"] else row["paused_at"]
@@ -403,21 +408,23 @@ class ScheduleStore:
         return found
 
     def _count(self, known: Sequence[KnownSchedule]) -> Operation[None]:
-        """Count the runs under way."""
-        if not known:
+        """Count the runs under way, where that is not done."""
+        unknown = [one for one in known if not one.counted]
+        if not unknown:
             return
         counts = {
             row["schedule"]: row
-            for row in (yield self._db.many("schedules.under_way", ("key",), [(one.key,) for one in known]))
+            for row in (yield self._db.many("schedules.under_way", ("key",), [(one.key,) for one in unknown]))
         }
-        for one in known:
+        for one in unknown:
+            one.counted = True
             row = counts.get(one.key)
             one.under_way, one.going, one.first = (row["number"], row["going"], row["first"]) if row else (0, 0, None)
 
-    def look_ahead(self, known: Sequence[KnownSchedule]) -> Operation[None]:
+    def look_ahead(self, known: Sequence[KnownSchedule], clock: Now | None = None) -> Operation[None]:
         """Write down what is next. What is due already is left to whoever fires: it comes at once."""
         yield from self._count(known)
-        now, _, resumed = yield from self._clock()
+        now, _, resumed = clock or (yield from self._clock())
         for one in known:
             if one["state"] == "retired":
                 one.set(next=None, wake=None)

@@ -8,7 +8,7 @@ SELECT (SELECT min(wake) FROM rota_schedules WHERE wake IS NOT NULL
   (SELECT min(lease) FROM rota_workers WHERE id <> CAST(:worker AS TEXT)) AS lease
 
 -- name: look.queues
-SELECT DISTINCT queue FROM rota_runs WHERE state = 'ready'
+SELECT queue, max(lost) AS lost FROM rota_runs WHERE state = 'ready' GROUP BY queue
 
 -- name: look.unworked
 SELECT DISTINCT gate FROM rota_lines WHERE gate LIKE '!%'
