@@ -2,12 +2,11 @@
 
 import logging
 import math
-from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol
 
 from rota.errors import Invalid, NoCurrentRun
 from rota.model import RunError
@@ -20,6 +19,28 @@ LONGEST_NOTE = 1_000
 _CURRENT: ContextVar["CurrentRun | None"] = ContextVar("rota_current_run", default=None)
 
 
+class Host(Protocol):
+    """Who executes a run: it knows what most tasks never ask for, and hears what they say."""
+
+    def due(self) -> datetime:
+        """Return when the run was due."""
+
+    def previous_result(self) -> Any:
+        """Return what the last attempt that returned left behind."""
+
+    def previous_error(self) -> RunError | None:
+        """Return why the attempt before failed."""
+
+    def log(self) -> "logging.LoggerAdapter[logging.Logger]":
+        """Return a log whose lines name the run."""
+
+    def note_progress(self, share: float, note: str) -> None:
+        """Hear how far the run is."""
+
+    async def settle_on(self, result: Any, connection: Any) -> None:
+        """End the run as succeeded inside the transaction that is open on this connection."""
+
+
 @dataclass(slots=True, eq=False)
 class CurrentRun:
     """What a task may know of its own run, and say about it."""
@@ -28,22 +49,35 @@ class CurrentRun:
     task: str
     queue: str
     attempt: int
-    due: datetime
-    previous_result: Any
-    """What the last attempt that returned left behind; None at first."""
-    previous_error: RunError | None
-    """Why the attempt before this one failed; None at first."""
-    log: logging.LoggerAdapter[logging.Logger]
-    note_progress: Callable[[float, str], None] = field(repr=False)
-    settle_on: Callable[[Any, Any], Awaitable[None]] = field(repr=False)
-    completed: bool = False
-    """Whether the task ended its run by `complete`."""
+    host: Host = field(repr=False)
     schedule: str | None = None
     """The key of the schedule that it is a run of."""
     trigger: Kind | None = None
     """What made it a run of its schedule: cron, interval, once, manual or backfill."""
+    completed: bool = False
+    """Whether the task ended its run by `complete`."""
     asked: int | None = None
     """How long after its end the schedule is to run next, in microseconds."""
+
+    @property
+    def due(self) -> datetime:
+        """When it was due; of a schedule's run, the instant that it stands for."""
+        return self.host.due()
+
+    @property
+    def previous_result(self) -> Any:
+        """What the last attempt that returned left behind; None at first."""
+        return self.host.previous_result()
+
+    @property
+    def previous_error(self) -> RunError | None:
+        """Why the attempt before this one failed; None at first."""
+        return self.host.previous_error()
+
+    @property
+    def log(self) -> "logging.LoggerAdapter[logging.Logger]":
+        """A log whose lines name the run."""
+        return self.host.log()
 
     @property
     def key(self) -> str:
@@ -52,7 +86,7 @@ class CurrentRun:
 
     def progress(self, share: float, note: str = "") -> None:
         """Say how far the run is, from 0 to 1, and perhaps a note of up to 1,000 characters; the last word counts."""
-        self.note_progress(_share(share), _note(note))
+        self.host.note_progress(_share(share), _note(note))
 
     def run_next(self, delay: Length) -> None:
         """Say when this run's schedule should run next: so long after this run has ended, inside the rule's bounds.
@@ -70,7 +104,7 @@ class CurrentRun:
         The effect and the completion then happen together or not at all. Raises `LeaseLost` where the run is not this
         worker's any more: roll back.
         """
-        await self.settle_on(result, connection)
+        await self.host.settle_on(result, connection)
         self.completed = True
 
 

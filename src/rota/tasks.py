@@ -113,11 +113,9 @@ class Task(Generic[P, R]):
         self.options = options or TaskOptions()
         self.enqueuer = None
         self._signature = Signature(function, self.name)
-
-    @property
-    def isolation(self) -> Isolation:
-        """Where the function runs: in the event loop, in a thread, or in a process that can be killed."""
-        return self.options.isolation or ("async" if inspect.iscoroutinefunction(self.function) else "thread")
+        kind: Isolation = "async" if inspect.iscoroutinefunction(function) else "thread"
+        self.isolation = self.options.isolation or kind
+        self.limit = None if self.options.timeout is None else self.options.timeout.total_seconds()
 
     def call(self, /, *args: P.args, **kwargs: P.kwargs) -> "Call[R]":
         """Return the call of this task with these arguments; raise InvalidArguments where they do not fit."""

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -19,9 +20,11 @@ from rota.control import Cancel, RetryLater, Snooze
 from rota.engine import execute
 from rota.engine.complete import Holder
 from rota.engine.execute import Executor
+from rota.model import RunError
 from rota.store.runs import Claimed, Settled
 from rota.tasks import Call, Task
 from rota.times.backoff import Retry
+from rota.times.moments import moment
 
 TWICE = Retry(attempts=2, first="10s", jitter=0)
 
@@ -49,13 +52,30 @@ def claimed(call: Call[Any] | None = None, *, task: str = "", args: str = "{}", 
     return Claimed(**(facts | more))
 
 
-def context_of(run: Claimed, task: Task[..., Any]) -> CurrentRun:
-    async def settle_on(_result: Any, _connection: Any) -> None:
+class NoHost:
+    """Knows nothing of a run, and does not listen."""
+
+    def due(self) -> datetime:
+        return moment(START)
+
+    def previous_result(self) -> Any:
+        return None
+
+    def previous_error(self) -> RunError | None:
+        return None
+
+    def log(self) -> "logging.LoggerAdapter[logging.Logger]":
+        return logging.LoggerAdapter(logging.getLogger("test"), {})
+
+    def note_progress(self, share: float, note: str) -> None:
         pass
 
-    log = logging.LoggerAdapter(logging.getLogger("test"), {})
-    due: Any = None
-    return CurrentRun(run.id, task.name, run.queue, run.attempt, due, None, None, log, lambda *_: None, settle_on)
+    async def settle_on(self, result: Any, connection: Any) -> None:
+        pass
+
+
+def context_of(run: Claimed, task: Task[..., Any]) -> CurrentRun:
+    return CurrentRun(run.id, task.name, run.queue, run.attempt, NoHost())
 
 
 @pytest.fixture
@@ -91,6 +111,24 @@ async def test_a_coroutine_runs_in_the_event_loop(tasks: Rota, executor: Executo
         return left + right
 
     assert await executor.execute(claimed(add.call(41))) == Settled(7, 1, "succeeded", "42")
+
+
+async def test_what_is_told_to_stop_before_it_began_never_begins(tasks: Rota, executor: Executor) -> None:
+    called: list[int] = []
+
+    @tasks.task
+    async def begin() -> None:
+        called.append(1)
+
+    ended: asyncio.Queue[Settled | None] = asyncio.Queue()
+    executor.begin(claimed(begin.call()), lambda _, found: ended.put_nowait(found))
+    executor.stop(7, "never mind")
+    found = await ended.get()
+    assert found is not None
+    assert (found.outcome, executor.stuck, called) == ("cancelled", 0, [])
+    executor.begin(claimed(begin.call()), lambda _, found: ended.put_nowait(found)).cut()
+    assert await ended.get() is None
+    assert (executor.stuck, called) == (0, [])
 
 
 async def test_a_plain_function_runs_in_a_thread(tasks: Rota, executor: Executor) -> None:
@@ -466,7 +504,7 @@ async def test_a_process_that_dies_fails_its_run_and_no_other(isolating: Executo
     assert (died.outcome, died.error.kind) == ("failed", "ChildDied")
     assert died.error.message == "its process ended with exit code 7"
     warm = await isolating.execute(claimed(isolated_tasks.which.call()))
-    (child,) = isolating._isolated._warm
+    (child,) = isolating.isolated._warm
     os.kill(int(str(warm.result)), signal.SIGKILL)  # while it waits for work
     child._process.join()
     assert (await isolating.execute(claimed(isolated_tasks.add.call(1, 1)))).result == "2"
@@ -476,9 +514,9 @@ async def test_a_process_that_takes_too_long_or_is_cancelled_is_killed(isolating
     late = await isolating.execute(claimed(isolated_tasks.hang.call()))
     assert late.error is not None
     assert (late.outcome, late.error.kind, isolating.stuck) == ("failed", "TimedOut", 0)
-    assert isolating._isolated._warm == []
+    assert isolating.isolated._warm == []
     running = asyncio.ensure_future(isolating.execute(claimed(isolated_tasks.hang_for_ever.call())))
     await until(lambda: 7 in isolating._attempts)
     isolating.stop(7, "not needed")
     assert (await running).outcome == "cancelled"
-    assert isolating._isolated._warm == []
+    assert isolating.isolated._warm == []

@@ -239,7 +239,7 @@ async def test_a_process_that_does_not_read_holds_up_nobody_else(executor: Execu
     stopped = int(str((await executor.execute(claimed(isolated_tasks.which.call()))).result))
     os.kill(stopped, signal.SIGSTOP)
     stuck = asyncio.ensure_future(executor.execute(claimed(isolated_tasks.echo.call("x" * 900_000))))
-    await until(lambda: not executor._isolated._warm)
+    await until(lambda: not executor.isolated._warm)
     other = await executor.execute(claimed(isolated_tasks.which.call(), id=8))
     assert other.result != str(stopped)
     assert not stuck.done()
@@ -326,4 +326,4 @@ async def test_no_process_is_left_when_the_worker_has_ended(app: Rota, fifo: str
     worker.stop()
     await work
     await lives.have_ended()
-    assert worker._executor._isolated._children == set()
+    assert worker._executor.isolated._children == set()

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from tests.engine.test_execute import claimed, context_of
+from tests.engine.test_execute import NoHost, claimed, context_of
 from tests.stores import Clock, claim_one, ended, get, put, settle, until
 from tests.test_app import LONG, said, transaction, working
 
@@ -194,7 +194,12 @@ async def test_a_note_comes_back_without_nul_and_within_its_bound_from_each_stor
 def heard(share: Any, note: Any = "") -> list[tuple[float, str]]:
     current = context_of(claimed(), Task(nothing))
     words: list[tuple[float, str]] = []
-    current.note_progress = lambda *word: words.append(word)
+
+    class Listening(NoHost):
+        def note_progress(self, share: float, note: str) -> None:
+            words.append((share, note))
+
+    current.host = Listening()
     current.progress(share, note)
     return words
 

@@ -14,6 +14,7 @@ import queue
 import signal
 import socket
 import threading
+from datetime import datetime
 from typing import Any
 
 from rota import context
@@ -73,6 +74,7 @@ class _Attempt:
         self._id: int = errand["id"]
         self._number: int = errand["attempt"]
         self._last_word: Word | None = None
+        self._task: Task[..., Any]
 
     def run(self) -> None:
         """Run the task, and say how it ended."""
@@ -88,8 +90,8 @@ class _Attempt:
             self._say("raised", *_described(error))
 
     def _result(self) -> str:
-        task = _task(self._errand["module"], self._errand["name"])
-        current = self._current(task)
+        task = self._task = _task(self._errand["module"], self._errand["name"])
+        current = self._current()
         context.enter(current)
         args, kwargs = task.load(self._errand["args"])
         try:
@@ -99,43 +101,46 @@ class _Attempt:
             if current.asked is not None:
                 self._say("asked", current.asked)
 
-    def _current(self, task: Task[..., Any]) -> context.CurrentRun:
-        async def settle_on(result: Any, connection: Any) -> None:
-            holder = self._errand["holder"]
-            store = database(holder["address"], ["rota.store.sql"])
-            ended = Settled(
-                self._id,
-                self._number,
-                "succeeded",
-                task.dump_result(result),
-                progress=self._last_word,
-                limited=self._errand["limited"],
-                schedule=self._errand["schedule"],
-                asked=context.current_run().asked,
-            )
-            await complete_on(connection, store, holder["worker"], ended)
-            self._say("completed")
+    def _current(self) -> context.CurrentRun:
+        errand = self._errand
+        names = (errand["task"], errand["queue"])
+        return context.CurrentRun(self._id, *names, self._number, self, errand["schedule"], errand["trigger"])
 
-        return context.CurrentRun(
-            id=self._id,
-            task=self._errand["task"],
-            queue=self._errand["queue"],
-            attempt=self._number,
-            due=moment(self._errand["due"]),
+    def due(self) -> datetime:
+        """Return when the run was due."""
+        return moment(self._errand["due"])
+
+    def previous_result(self) -> Any:
+        """Return what the last attempt that returned left behind."""
+        return _previous(self._errand["previous_result"], self._task)
+
+    def previous_error(self) -> RunError | None:
+        """Return why the attempt before failed."""
+        return RunError.read(self._errand["previous_error"])
+
+    async def settle_on(self, result: Any, connection: Any) -> None:
+        """End the run inside the transaction that is open on this connection, and tell the worker."""
+        holder = self._errand["holder"]
+        store = database(holder["address"], ["rota.store.sql"])
+        ended = Settled(
+            self._id,
+            self._number,
+            "succeeded",
+            self._task.dump_result(result),
+            progress=self._last_word,
+            limited=self._errand["limited"],
             schedule=self._errand["schedule"],
-            trigger=self._errand["trigger"],
-            previous_result=_previous(self._errand["previous_result"], task),
-            previous_error=RunError.read(self._errand["previous_error"]),
-            log=self._log(),
-            note_progress=self._note_progress,
-            settle_on=settle_on,
+            asked=context.current_run().asked,
         )
+        await complete_on(connection, store, holder["worker"], ended)
+        self._say("completed")
 
-    def _note_progress(self, share: float, note: str) -> None:
+    def note_progress(self, share: float, note: str) -> None:
+        """Tell the worker how far the run is."""
         self._last_word = (share, note)
         self._say("progress", share, note)
 
-    def _log(self) -> "logging.LoggerAdapter[logging.Logger]":
+    def log(self) -> "logging.LoggerAdapter[logging.Logger]":
         """Return a log whose lines the worker writes: it is where an operator looks."""
         logger = logging.getLogger(self._errand["log"])
         logger.setLevel(self._errand["level"])

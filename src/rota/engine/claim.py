@@ -28,6 +28,8 @@ class Claimer:
         self._turn = 0
         self._usual = 1.0
         self._looked_for_lost = 0.0
+        self.low = 0
+        """How many are held when it is time to take more: while these run, the next ones come."""
 
     def work(self, queues: tuple[str, ...]) -> None:
         """Take from these queues from now on."""
@@ -52,11 +54,13 @@ class Claimer:
         ahead = max(0, min(_MOST_AHEAD, int(worth)) - held)
         self._turn += 1
         found = await self._lost(free, quarantine=quarantine) if lost else []
+        wanted = free + ahead
         for number in range(len(self._queues)):
             queue = self._queues[(self._turn + number) % len(self._queues)]
             left = free - len(found)
             if left + ahead > 0:
                 found += await self._claim(queue, max(0, left), 0, 0, ahead=ahead + min(0, left))
+        self.low = (held + len(found)) // 2 if len(found) >= wanted else 0  # else nobody has more
         return found
 
     async def _lost(self, free: int, *, quarantine: bool) -> list[Claimed]:

@@ -3,32 +3,27 @@
 import asyncio
 import contextlib
 import contextvars
-import traceback
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
 
-from rota import context
+from rota import clock, context
 from rota.engine import outcome
 from rota.engine.complete import Holder
 from rota.engine.isolated import Isolated, Refused
 from rota.engine.threads import Threads
-from rota.errors import InvalidData, TaskFailed, TimedOut, UnknownTask, UnreadableArguments
+from rota.errors import InvalidData, TimedOut, UnknownTask, UnreadableArguments
 from rota.schedule import read_retry
 from rota.store.runs import Claimed, Settled
 from rota.tasks import Registry, Task
+from rota.times.backoff import Retry
 
 _PATIENCE = 1.0
 """How long a task that was told to stop may take to do so before its slot is given to another run."""
 
 MakeContext = Callable[[Claimed, Task[..., Any]], context.CurrentRun]
-
-
-@dataclass(slots=True, eq=False)
-class _Attempt:
-    work: "asyncio.Future[Any]"
-    stop: "asyncio.Future[str]"
-    """Set with the reason when somebody wants it to end."""
+Done = Callable[["Attempt", Settled | None], None]
+"""Hears once how an attempt ended; None where it was cut off, and there is nothing to settle."""
 
 
 class Executor:
@@ -40,9 +35,9 @@ class Executor:
         self._tasks = tasks
         self._make_context = make_context
         self._most_stuck = most_stuck
-        self._threads = Threads("rota-task")
-        self._isolated = Isolated(holder)
-        self._attempts: dict[int, _Attempt] = {}
+        self.threads = Threads("rota-task")
+        self.isolated = Isolated(holder)
+        self._attempts: dict[int, Attempt] = {}
         self.stuck = 0
         """How many tasks were told to stop and did not."""
 
@@ -54,120 +49,213 @@ class Executor:
     @property
     def busy_threads(self) -> int:
         """How many threads are in tasks."""
-        return self._threads.busy
+        return self.threads.busy
 
     def stop(self, run: int, why: str) -> None:
         """Tell a run to end, as cancelled."""
         attempt = self._attempts.get(run)
-        if attempt is not None and not attempt.stop.done():
-            attempt.stop.set_result(why)
+        if attempt is not None:
+            attempt.stop(outcome.Stopped(why))
 
     async def close(self) -> None:
         """Let go of the threads and end the processes."""
-        self._threads.close()
-        await self._isolated.close()
+        self.threads.close()
+        await self.isolated.close()
 
-    async def execute(self, run: Claimed) -> Settled:
-        """Run one attempt; returns how it ended.
+    def begin(self, run: Claimed, done: Done) -> "Attempt":
+        """Begin one attempt; `done` hears in the event loop how it ended, never before this returns.
 
         What the task completed by itself, or lost, is fenced in the store: to settle it once more changes nothing.
         """
+        attempt = Attempt(self, run, done)
         try:
             task = self._tasks.get(run.task)
         except UnknownTask:
-            return outcome.unknown(run)
-        current = self._make_context(run, task)
-        retry = task.options.retry if run.retry is None else read_retry(run.retry)
-        try:
-            value = await self._limited(run, task, self._begin(task, current, run))
-            result = value if task.isolation == "process" else task.dump_result(value)
-            ended = outcome.returned(run, result)
-        except outcome.Stopped as stopped:
-            ended = outcome.cancelled(run, str(stopped))
-        except (InvalidData, UnreadableArguments, Refused) as error:
-            ended = outcome.refused(run, error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a task raises is its own)
-            ended = outcome.raised(run, error, retry)
-        if current.completed:
-            return outcome.undone(run, ended, retry)
-        return ended if current.asked is None else replace(ended, asked=current.asked)
+            attempt.never()
+            return attempt
+        self._attempts[run.id] = attempt
+        attempt.begin(task, self._make_context(run, task))
+        return attempt
 
-    def _begin(self, task: Task[..., Any], current: context.CurrentRun, run: Claimed) -> "asyncio.Future[Any]":
+    async def execute(self, run: Claimed) -> Settled:
+        """Run one attempt; returns how it ended. Where this is cancelled, the attempt is cut off."""
+        ended: list[Settled | None] = []
+        over = asyncio.Event()
+
+        def done(_: Attempt, found: Settled | None) -> None:
+            ended.append(found)
+            over.set()
+
+        attempt = self.begin(run, done)
+        try:
+            await over.wait()
+        except asyncio.CancelledError:
+            attempt.cut()
+            await over.wait()
+            raise
+        return cast("Settled", ended[0])  # only who cuts it off hears of nothing
+
+    def forget(self, attempt: "Attempt") -> None:
+        """Hear that an attempt is over."""
+        if self._attempts.get(attempt.run.id) is attempt:  # a worker may get its own lost run again
+            del self._attempts[attempt.run.id]
+
+
+class Attempt:
+    """An attempt under way. It is over when its task ends; or soon after somebody, or its time limit, wanted it to.
+
+    A coroutine is driven by one task of the event loop, and what ends it is called: futures to wait for would cost
+    more than a short task does.
+    """
+
+    __slots__ = (
+        "_begun",
+        "_current",
+        "_done",
+        "_executor",
+        "_over",
+        "_task",
+        "_timer",
+        "_why",
+        "_work",
+        "began",
+        "run",
+    )
+
+    def __init__(self, executor: Executor, run: Claimed, done: Done) -> None:
+        self._executor = executor
+        self.run = run
+        self.began = clock.monotonic()
+        self._done = done
+        self._begun = False
+        self._over = False
+        self._why: Exception | None = None
+        """Why it was told to end, if it was."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._work: asyncio.Task[None] | None = None
+        self._task: Task[..., Any]
+        self._current: context.CurrentRun
+
+    def never(self) -> None:
+        """There is no task to begin."""
+        self._over = True
+        asyncio.get_running_loop().call_soon(self._done, self, outcome.unknown(self.run))
+
+    def begin(self, task: Task[..., Any], current: context.CurrentRun) -> None:
         """Start the task, as its kind wants it, with its own context."""
         loop = asyncio.get_running_loop()
+        self._task, self._current = task, current
+        limit = task.limit if self.run.timeout is None else self.run.timeout / 1_000_000
+        if limit is not None:
+            self._timer = loop.call_later(limit, self.stop, TimedOut(f"took longer than {limit:g} s"))
+        if task.isolation == "thread":
+            self._in_thread(loop)
+        else:
+            self._work = loop.create_task(self._call())
+
+    def stop(self, why: Exception) -> None:
+        """Tell it to end. One that does not listen is given up after a while; what it says then is of no interest."""
+        if self._over or self._why is not None:
+            return
+        self._why = why
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(_PATIENCE, self._give_up)
+        if self._work is not None:
+            self._work.add_done_callback(self._unbegun)
+            self._work.cancel()
+
+    def cut(self) -> None:
+        """Tell it to end, with nothing to settle: the run is not this worker's any more, or goes back."""
+        if self._why is None:
+            self.stop(_CutOff())
+        elif not self._over:
+            self._why = _CutOff()
+
+    def _unbegun(self, _: "asyncio.Task[None]") -> None:
+        """Hear that the event loop's task has ended; one that was told to before it began says nothing by itself."""
+        if not self._begun:
+            self._raised(asyncio.CancelledError())
+
+    async def _call(self) -> None:
+        """Call a coroutine function, or a function in a process of its own."""
+        self._begun = True
+        context.enter(self._current)
+        try:
+            args, kwargs = self._task.load(self.run.args)
+            if self._task.isolation == "process":
+                result = await self._executor.isolated.call(self._task, self.run, self._current)
+            else:
+                result = self._task.dump_result(await self._task.function(*args, **kwargs))
+        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 (whatever a task raises is its own)
+            self._raised(error)
+        else:
+            self._end(outcome.returned(self.run, result))
+
+    def _in_thread(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Call a plain function in a thread. It is over when the thread is: nobody can cancel a thread."""
         own = contextvars.copy_context()
-        own.run(context.enter, current)
-        args, kwargs = task.load(run.args)
-        if task.isolation == "process":
-            return loop.create_task(self._isolated.call(task, run, current), context=own)
-        if task.isolation == "async":
-            return loop.create_task(_guarded(task.function(*args, **kwargs)), context=own)
-        return self._in_thread(lambda: own.run(task.function, *args, **kwargs))
+        own.run(context.enter, self._current)
 
-    def _in_thread(self, work: Callable[[], Any]) -> "asyncio.Future[Any]":
-        """Run a plain function in a thread. Its future is done when the thread is: nobody can cancel a thread."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+        def work() -> str:
+            args, kwargs = self._task.load(self.run.args)
+            return self._task.dump_result(own.run(self._task.function, *args, **kwargs))
 
-        def finish(value: Any, error: BaseException | None) -> None:
-            if isinstance(error, StopIteration):  # which a future cannot carry
-                error = TaskFailed("StopIteration", str(error), "".join(traceback.format_exception(error)))
+        def finish(result: Any, error: BaseException | None) -> None:
             with contextlib.suppress(RuntimeError):  # the event loop is closed: nobody waits for it any more
                 if error is None:
-                    loop.call_soon_threadsafe(future.set_result, value)
+                    loop.call_soon_threadsafe(self._end, outcome.returned(self.run, result))
                 else:
-                    loop.call_soon_threadsafe(future.set_exception, error)
+                    loop.call_soon_threadsafe(self._raised, error)
 
-        self._threads.run(work, finish)
-        return future
+        self._executor.threads.run(work, finish)
 
-    async def _limited(self, run: Claimed, task: Task[..., Any], work: "asyncio.Future[Any]") -> Any:
-        """Wait for the task, its time limit, or somebody who wants it to end, whichever comes first."""
-        attempt = _Attempt(work, asyncio.get_running_loop().create_future())
-        self._attempts[run.id] = attempt
-        own = None if task.options.timeout is None else task.options.timeout.total_seconds()
-        limit = own if run.timeout is None else run.timeout / 1_000_000
-        try:
-            await asyncio.wait({work, attempt.stop}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-            if work.done():
-                return work.result()
-            await self._abandon(work)
-            if attempt.stop.done():
-                raise outcome.Stopped(attempt.stop.result())
-            raise TimedOut(f"took longer than {limit:g} s")
-        except asyncio.CancelledError:
-            if work.cancelled() and not attempt.stop.done():
-                raise outcome.Stopped("its task cancelled itself") from None
-            await self._abandon(work)
-            raise
-        finally:
-            if self._attempts.get(run.id) is attempt:  # a worker may get its own lost run again
-                del self._attempts[run.id]
+    def _raised(self, error: BaseException) -> None:
+        if isinstance(error, asyncio.CancelledError):
+            self._end(outcome.cancelled(self.run, "its task cancelled itself"))
+        elif isinstance(error, InvalidData | UnreadableArguments | Refused):
+            self._end(outcome.refused(self.run, error))
+        else:  # one that wants the process to end fails; it does not end the worker
+            self._end(outcome.raised(self.run, error, self._retry))
 
-    async def _abandon(self, work: "asyncio.Future[Any]") -> None:
-        """Tell the task to stop, and do not wait for one that does not listen."""
-        if isinstance(work, asyncio.Task):
-            work.cancel()
-        await asyncio.wait({work}, timeout=_PATIENCE)
-        if work.done():
-            _ignore(work)
+    @property
+    def _retry(self) -> Retry:
+        return self._task.options.retry if self.run.retry is None else read_retry(self.run.retry)
+
+    def _give_up(self) -> None:
+        """Do not wait for a task that does not stop: its slot is given to another."""
+        self._executor.stuck += 1
+        self._finish(None)
+
+    def _end(self, ended: Settled) -> None:
+        """The task has ended."""
+        if self._over:
+            self._executor.stuck -= 1
         else:
-            self.stuck += 1
-            work.add_done_callback(self._unstuck)
+            self._finish(ended)
 
-    def _unstuck(self, work: "asyncio.Future[Any]") -> None:
-        self.stuck -= 1
-        _ignore(work)
+    def _finish(self, ended: Settled | None) -> None:
+        self._over = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._executor.forget(self)
+        if self._why is not None:
+            ended = _told(self.run, self._why, self._retry)
+        if ended is not None and self._current.completed:
+            ended = outcome.undone(self.run, ended, self._retry)
+        elif ended is not None and self._current.asked is not None:
+            ended = replace(ended, asked=self._current.asked)
+        self._done(self, ended)
 
 
-def _ignore(work: "asyncio.Future[Any]") -> None:
-    """Take note of how it ended: it was told to stop, so what it says is of no interest."""
-    work.cancelled() or work.exception()
+class _CutOff(Exception):
+    """It is told to end, and there is nothing to settle."""
 
 
-async def _guarded(work: Coroutine[Any, Any, Any]) -> Any:
-    """Wait for a task's own coroutine. One that wants the process to end fails; it does not end the worker."""
-    try:
-        return await work
-    except SystemExit as error:
-        raise TaskFailed("SystemExit", str(error), "".join(traceback.format_exception(error))) from error
+def _told(run: Claimed, why: Exception, retry: Retry) -> Settled | None:
+    """Return how an attempt ended that was told to."""
+    if isinstance(why, _CutOff):
+        return None
+    if isinstance(why, outcome.Stopped):
+        return outcome.cancelled(run, str(why))
+    return outcome.raised(run, why, retry)

@@ -117,7 +117,7 @@ class _Child:
                 if (run, attempt) != (current.id, current.attempt):
                     continue  # by a thread that an attempt before left behind
                 if kind == "progress":
-                    current.note_progress(*words)
+                    current.host.note_progress(*words)
                 elif kind == "completed":
                     current.completed = True
                 elif kind == "asked":

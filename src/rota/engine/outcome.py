@@ -18,7 +18,7 @@ _UNKNOWN_RETRY = Retry(attempts=_UNKNOWN_TRIES, first="5s", factor=2, cap="5m")
 
 def returned(run: Claimed, result: str) -> Settled:
     """The task returned."""
-    return _ended(run, "succeeded", result=result)
+    return Settled(run.id, run.attempt, "succeeded", result, limited=run.limited, schedule=run.schedule)
 
 
 def raised(run: Claimed, error: BaseException, retry: Retry) -> Settled:

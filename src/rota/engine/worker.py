@@ -10,6 +10,7 @@ import socket
 from collections import Counter, OrderedDict
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from rota import clock
@@ -20,7 +21,7 @@ from rota.engine.admit import Admitter
 from rota.engine.bell import Bell
 from rota.engine.claim import Claimer
 from rota.engine.complete import Holder, complete_on
-from rota.engine.execute import Executor
+from rota.engine.execute import Attempt, Executor
 from rota.engine.progress import Progress
 from rota.engine.renew import Renewer
 from rota.engine.settle import Settler
@@ -29,7 +30,7 @@ from rota.engine.sweep import Sweeper
 from rota.errors import InvalidData, StoreUnavailable
 from rota.model import Outcome, RunError
 from rota.settings import KEEP
-from rota.store.runs import Claimed, RunStore
+from rota.store.runs import Claimed, RunStore, Settled
 from rota.store.workers import NewWorker, Renewal, WorkerStore
 from rota.tasks import Registry, Task
 from rota.times.moments import moment
@@ -70,7 +71,10 @@ class Worker:
         self.id = ""
         self._held: OrderedDict[Claimed, float] = OrderedDict()
         """What was claimed and has not begun, in order, and since when it is held."""
-        self._running: dict[tuple[int, int], asyncio.Task[None]] = {}
+        self._running: dict[tuple[int, int], Attempt] = {}
+        self._at_rest = asyncio.Event()
+        """Nothing runs."""
+        self._at_rest.set()
         self._quarantined: set[int] = set()
         self._bell = Bell()
         self._stopping = False
@@ -150,8 +154,12 @@ class Worker:
         self._stopping = True
         self._bell.ring()
         if self._forced:
-            for each in self._running.values():
-                each.cancel()
+            self._cut_off()
+
+    def _cut_off(self) -> None:
+        """Stop all that runs, with nothing to settle."""
+        for each in list(self._running.values()):
+            each.cut()
 
     async def _work(self) -> None:
         while not self._stopping:
@@ -206,47 +214,42 @@ class Worker:
     def _start_held(self) -> None:
         while self._held and not self._stopping and len(self._running) < self._settings.slots:
             run, _ = self._held.popitem(last=False)
-            self._running[run.id, run.attempt] = self._loop.create_task(self._one(run))
             if run.lost > 1:
                 self._quarantined.add(run.id)
+            self._at_rest.clear()
+            self._running[run.id, run.attempt] = self._executor.begin(run, self._ended)
 
-    async def _one(self, run: Claimed) -> None:
-        began = clock.monotonic()
-        try:
-            ended = await self._executor.execute(run)
+    def _ended(self, attempt: Attempt, ended: Settled | None) -> None:
+        """Hear how an attempt ended, and begin another."""
+        run = attempt.run
+        if ended is not None:
             if ended.outcome in ("failed", "retry") and not ended.completed:  # which may well have succeeded
                 said = "" if ended.error is None else f"{ended.error.kind}: {ended.error.message}".splitlines()[0]
                 _log.warning("run %s of %s: attempt %s: %s: %s", run.id, run.task, run.attempt, ended.outcome, said)
             self.outcomes[ended.outcome] += 1
-            self._settler.add(replace(ended, progress=self._progress.take(run)))
-            self._claimer.learn(clock.monotonic() - began)
-        finally:
-            self._running.pop((run.id, run.attempt), None)
-            self._quarantined.discard(run.id)
-            self._start_held()
-            if not self._held:
-                self._bell.ring()
+            word = self._progress.take(run)
+            self._settler.add(ended if word is None else replace(ended, progress=word))
+            self._claimer.learn(clock.monotonic() - attempt.began)
+        self._running.pop((run.id, run.attempt), None)
+        self._quarantined.discard(run.id)
+        self._start_held()
+        if len(self._held) <= self._claimer.low:
+            self._bell.ring()
+        if not self._running:
+            self._at_rest.set()
 
     def _context(self, run: Claimed, task: Task[..., Any]) -> CurrentRun:
-        return CurrentRun(
-            id=run.id,
-            task=run.task,
-            queue=run.queue,
-            attempt=run.attempt,
-            due=moment(run.due if run.nominal is None else run.nominal),
-            schedule=run.schedule,
-            trigger=run.kind,
-            previous_result=_previous(run, task),
-            previous_error=RunError.read(run.previous_error),
-            log=logging.LoggerAdapter(_log.getChild("run"), {"run": run.id, "task": run.task}),
-            note_progress=lambda share, note: self._progress.note(run, share, note),
-            settle_on=lambda result, connection: self._complete(run, task.dump_result(result), connection),
-        )
+        return CurrentRun(run.id, run.task, run.queue, run.attempt, _Host(self, run, task), run.schedule, run.kind)
 
-    async def _complete(self, run: Claimed, result: str, connection: Any) -> None:
+    async def complete(self, run: Claimed, result: str, connection: Any) -> None:
+        """End a run as succeeded inside the transaction that is open on this connection."""
         asked = current_run().asked
         ended = replace(outcome.returned(run, result), progress=self._progress.unwritten(run), asked=asked)
         await complete_on(connection, self._db, self.id, ended)
+
+    def note_progress(self, run: Claimed, share: float, note: str) -> None:
+        """Hear how far a run is, in whatever thread it is said."""
+        self._progress.note(run, share, note)
 
     async def _enter(self) -> None:
         """Say that this worker is there, under a name that nobody had before."""
@@ -264,8 +267,7 @@ class Worker:
 
     def _take_in(self, renewal: Renewal) -> None:
         if not renewal.held:
-            for each in self._running.values():
-                each.cancel()
+            self._cut_off()
             self._bell.ring()  # the lease is not trusted any more: `_work` comes back under another name
         if renewal.draining and not self._stopping:
             self.stop()
@@ -294,10 +296,8 @@ class Worker:
         self._renewer = None
         _log.warning("the lease of %s was lost; its runs are stopped", self.id)
         self._held.clear()
-        running = list(self._running.values())
-        for each in running:
-            each.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        self._cut_off()
+        await self._at_rest.wait()
         while self._renewer is None and not self._stopping:
             try:
                 await self._enter()
@@ -312,12 +312,10 @@ class Worker:
                 held = [(run.id, run.attempt) for run in self._held]
                 self._held.clear()
                 await self._db.write(lambda: self.runs.hand_back(self.id, held))
-        running = list(self._running.values())
-        if running:
-            await asyncio.wait(running, timeout=0 if self._forced else self._settings.grace)
-        for each in self._running.values():
-            each.cancel()
-        await asyncio.gather(*self._running.values(), return_exceptions=True)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._at_rest.wait(), 0 if self._forced else self._settings.grace)
+        self._cut_off()
+        await self._at_rest.wait()
         with contextlib.suppress(TimeoutError, StoreUnavailable):
             async with asyncio.timeout(5):
                 await self._settler.settled()
@@ -337,10 +335,33 @@ class Worker:
         task.add_done_callback(self._spawned.discard)
 
 
-def _previous(run: Claimed, task: Task[..., Any]) -> Any:
-    """Read what an attempt before left behind; None where the task's annotation does not describe it any more."""
-    try:
-        return None if run.previous_result is None else task.load_result(run.previous_result)
-    except InvalidData as error:
-        _log.warning("run %s: the previous result cannot be read: %s", run.id, error)
-        return None
+@dataclass(frozen=True, slots=True, eq=False)
+class _Host:
+    """What a run in a worker's own process may ask of it."""
+
+    _worker: Worker
+    _run: Claimed
+    _task: Task[..., Any]
+
+    def due(self) -> datetime:
+        return moment(self._run.due if self._run.nominal is None else self._run.nominal)
+
+    def previous_result(self) -> Any:
+        """Read what an attempt before left behind; None where the annotation does not describe it any more."""
+        try:
+            return None if self._run.previous_result is None else self._task.load_result(self._run.previous_result)
+        except InvalidData as error:
+            _log.warning("run %s: the previous result cannot be read: %s", self._run.id, error)
+            return None
+
+    def previous_error(self) -> RunError | None:
+        return RunError.read(self._run.previous_error)
+
+    def log(self) -> "logging.LoggerAdapter[logging.Logger]":
+        return logging.LoggerAdapter(_log.getChild("run"), {"run": self._run.id, "task": self._run.task})
+
+    def note_progress(self, share: float, note: str) -> None:
+        self._worker.note_progress(self._run, share, note)
+
+    async def settle_on(self, result: Any, connection: Any) -> None:
+        await self._worker.complete(self._run, self._task.dump_result(result), connection)

@@ -60,7 +60,7 @@ class NewRun:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Claimed:
     """A run that a worker holds, for one attempt."""
 
