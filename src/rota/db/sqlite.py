@@ -5,6 +5,7 @@ by `PRAGMA data_version`. "Memory" means a temporary file, so that every connect
 """
 
 import asyncio
+import json
 import os
 import sqlite3
 import tempfile
@@ -352,6 +353,9 @@ def _rows(connection: sqlite3.Connection, step: Step, now: Callable[[], int]) ->
     cursor = connection.cursor()
     cursor.row_factory = sqlite3.Row  # the connection may be somebody else's, with rows of its own
     if not isinstance(step, Many):
+        return cursor.execute(text, [given[name] for name in names]).fetchall()
+    if "rows" in names:  # all of them in one statement, as JSON: a statement each costs Python more than SQLite
+        given["rows"] = json.dumps(step.rows)
         return cursor.execute(text, [given[name] for name in names]).fetchall()
     places = [step.columns.index(name) if name in step.columns else -1 for name in names]
     fixed = [None if place >= 0 else given[name] for name, place in zip(names, places, strict=True)]

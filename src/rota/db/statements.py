@@ -8,6 +8,9 @@
     -- name: runs.claim @sqlite
     …
 
+Many rows are arrays on PostgreSQL, one for each column. On SQLite the text is run for each row; or once, with all of
+them as one JSON text, where it names `:rows`.
+
 `:now` is never given by a caller: the database's clock decides, so the database fills it in.
 """
 

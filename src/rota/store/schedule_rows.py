@@ -3,8 +3,10 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
+from rota.db.database import Rows
 from rota.schedule import Kind, kind_of, read_policies, read_rule
 from rota.times.decision import Decision, Firing, Hold, Past
 from rota.times.due import decide
@@ -36,6 +38,7 @@ STATE = (
     *("succeeded", "ended", "error", "failures", "asked", "average"),
     *("hold_reason", "hold_at", "hold_until", "hold_by", "hold_note", "decided_at"),
 )
+_STATE = itemgetter(*STATE)
 RUN = (
     *("task", "queue", "priority", "at", "args", "limits", "gate", "max_lost", "schedule", "kind", "nominal"),
     *("timeout", "retry"),
@@ -111,6 +114,7 @@ class KnownSchedule:
     """A schedule while a verb works on it: its row, and what changes of it."""
 
     row: dict[str, Any]
+    key: str = field(init=False)
     under_way: int = 0
     counted: bool = False
     """Whether its runs under way were counted, and have not changed since."""
@@ -121,22 +125,20 @@ class KnownSchedule:
     revised: bool = False
     new: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.key = self.row["key"]
+
     def __getitem__(self, name: str) -> Any:
-        return self.new.get(name, self.row[name]) if name in self.row else self.new[name]
+        return self.new[name] if name in self.new else self.row[name]
 
     def set(self, **values: Any) -> None:
         """Change columns."""
         self.new |= values
 
-    @property
-    def key(self) -> str:
-        """Its key."""
-        found: str = self.row["key"]
-        return found
-
     def values(self) -> tuple[Any, ...]:
         """Return the values in the order of the columns."""
-        return tuple(int(self.revised) if name == "changed" else self[name] for name in STATE)
+        found: tuple[Any, ...] = _STATE({**self.row, **self.new, "changed": int(self.revised)})
+        return found
 
     def _last_start(self) -> Instant | None:
         """Return when the last run started; one that ended before it began has only its end."""
@@ -145,26 +147,31 @@ class KnownSchedule:
             return finished  # type: ignore[no-any-return]
         return started  # type: ignore[no-any-return]
 
-    def past(self, resumed: Instant | None) -> Past:
-        """Return what the decision goes by."""
+    def hold(self, resumed: Instant | None) -> Hold | None:
+        """Return the pause or parking that is, or that ended since the last decision."""
         hold = None if self["hold_reason"] is None else Hold(self["hold_reason"], self["hold_until"])
         if resumed is not None and resumed > self.row["decided_at"]:  # all schedules were paused until then
             end = resumed if hold is None else hold.until
-            hold = hold if hold is not None and (end is None or end > resumed) else Hold("paused", resumed)
+            return hold if hold is not None and (end is None or end > resumed) else Hold("paused", resumed)
+        return hold
+
+    def past(self, resumed: Instant | None) -> Past:
+        """Return what the decision goes by."""
+        now = {**self.row, **self.new} if self.new else self.row
         return Past(
-            since=self["since"],
-            through=self["through"],
-            due=self["due"],
-            runs=self["runs"],
+            since=now["since"],
+            through=now["through"],
+            due=now["due"],
+            runs=now["runs"],
             under_way=self.under_way,
             started=self._last_start(),
-            finished=self["finished"],
-            succeeded=self["succeeded"],
-            ended=self["ended"],
-            failures=self["failures"],
-            asked=self["asked"],
-            average=self["average"],
-            hold=hold,
+            finished=now["finished"],
+            succeeded=now["succeeded"],
+            ended=now["ended"],
+            failures=now["failures"],
+            asked=now["asked"],
+            average=now["average"],
+            hold=self.hold(resumed),
         )
 
 
@@ -196,6 +203,12 @@ class Triggered:
     """The run under way that it waits for, or that kept it out."""
     count: int = 0
     """How many runs were made."""
+
+
+def known_schedules(rows: Rows) -> list[KnownSchedule]:
+    """Make records of the store's rows."""
+    names = tuple(rows[0].keys()) if rows else ()
+    return [KnownSchedule(dict(zip(names, row, strict=True))) for row in rows]
 
 
 def first_wake(new: Definition, now: Instant) -> tuple[str, Instant | None, Instant | None]:
@@ -248,7 +261,7 @@ def look(one: KnownSchedule, decision: Decision, resumed: Instant | None, now: I
 
 def _lift(one: KnownSchedule, resumed: Instant | None, now: Instant) -> None:
     """End a hold whose end has come."""
-    hold = one.past(resumed).hold
+    hold = one.hold(resumed)
     if hold is not None and not hold.open(now):
         one.set(hold_reason=None, hold_at=None, hold_until=None, hold_by=None, hold_note=None)
         if one["state"] in ("paused", "parked"):
@@ -266,7 +279,7 @@ def _waking(one: KnownSchedule, decision: Decision) -> Instant | None:
 def closing(one: KnownSchedule, now: Instant, *, paused: bool, resumed: Instant | None) -> Decision:
     """Answer what was due up to now under a rule that is about to go; what is held is skipped, not fired."""
     retired = one["state"] == "retired"
-    hold = one.past(resumed).hold
+    hold = one.hold(resumed)
     if not (paused or retired or (hold is not None and hold.open(now))):
         return decision_of(one, resumed, now)
     reason = hold.reason if hold is not None else "paused"

@@ -27,6 +27,7 @@ from rota.store.schedule_rows import (
     first_wake,
     has_room,
     heard,
+    known_schedules,
     look,
     run_of,
     runs_of,
@@ -169,7 +170,7 @@ class ScheduleStore:
         rows = yield self._db.query("schedules.due", most=most)
         if not rows:
             return Fired(0, 0, 0, {})
-        return (yield from self._decide([KnownSchedule(dict(row)) for row in rows]))
+        return (yield from self._decide(known_schedules(rows)))
 
     def next_wake(self) -> Operation[int | None]:
         """Return how long until a schedule is due; None while all are paused or none will be."""
@@ -401,7 +402,7 @@ class ScheduleStore:
     def _lock(self, keys: Iterable[str], *, missing: bool = False) -> Operation[dict[str, KnownSchedule]]:
         wanted = sorted(set(keys))
         rows = (yield self._db.many("schedules.lock", ("key",), [(key,) for key in wanted])) if wanted else ()
-        found = {row["key"]: KnownSchedule(dict(row)) for row in rows}
+        found = {one.key: one for one in known_schedules(rows)}
         for key in wanted:
             if key not in found and not missing:
                 raise UnknownSchedule(key)

@@ -1,12 +1,11 @@
 """The decision for fixed series: cron, calendars, lists of moments, and intervals counted from an origin."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from rota.times.decision import Decision, Firing, Past, Reason, Skip
 from rota.times.exclusion import Span, excluded, newest, next_included, spans
 from rota.times.moments import SECOND, Instant, micros
-from rota.times.overlap import room
+from rota.times.overlap import Room, room
 from rota.times.policies import Policies
 from rota.times.rule import Rule
 from rota.times.series import Listed, Series, Union
@@ -16,6 +15,7 @@ ON_TIME = 60 * SECOND
 """What is at most this late is on time. Later is catching up; with `missed="none"` and no grace it is missed."""
 
 Found = list[tuple[Reason, Span | None]]
+_NO_ROOM = Room(0)
 
 
 def decide_fixed(key: str, rule: Rule, policies: Policies, past: Past, now: Instant) -> Decision:
@@ -35,11 +35,12 @@ def decide_fixed(key: str, rule: Rule, policies: Policies, past: Past, now: Inst
     if past.hold is not None and past.hold.open(now):
         if past.hold.until is None:
             return Decision(through=past.through)
-        ahead = max(answered, *(end for _, end in swallowed))
-        decision = _ahead(Decision(through=past.through), series, policies, ahead, offset)
-        if decision.finished and series.next(answered) is not None:  # what the hold swallows has no answer yet
-            return replace(decision, finished=False, wake=past.hold.until)
-        return decision
+        ahead = _ahead(series, policies, max(answered, *(end for _, end in swallowed)), offset)
+        if ahead is not None:
+            return Decision(through=past.through, next=ahead[0], wake=ahead[1])
+        if series.next(answered) is not None:  # what the hold swallows has no answer yet
+            return Decision(through=past.through, wake=past.hold.until)
+        return Decision(through=past.through, finished=True)
 
     start, found = answered, Found()
     for reason, end in swallowed:
@@ -48,21 +49,31 @@ def decide_fixed(key: str, rule: Rule, policies: Policies, past: Past, now: Inst
             found.append((reason, spans(series, (), start, last)[0]))
             start = last
     due, out = spans(series, policies.exclude, start, until)
-    decision = _fire(key, series, policies, past, due, start, until)
-    if decision.finished and decision.through is not None:  # nothing after the last run is due any more
-        out = spans(series, policies.exclude, start, decision.through)[1]
+    going, space, spent = _let_in(series, policies, past, due, start, until, found)
+    if spent:  # nothing after the last run is due any more
+        out = spans(series, policies.exclude, start, going[-1])[1]
     found.append(("excluded", out))
-    skips = (*(Skip(reason, span.first, span.last, span.count) for reason, span in found if span), *decision.skips)
-    through = decision.through if decision.finished else series.previous(until + 1)
-    decision = replace(
-        decision,
-        fire=tuple(replace(each, at=max(now, each.at + offset)) for each in decision.fire),
+    skips = [Skip(reason, span.first, span.last, span.count) for reason, span in found if span]
+    through = going[-1] if spent else series.previous(until + 1)
+    ahead = None if spent else _ahead(series, policies, max(until, answered, *(e for _, e in swallowed)), offset)
+    jitter = micros(policies.jitter)
+    return Decision(
+        fire=tuple(
+            Firing(
+                due=each,
+                at=max(now, each + offset + jitter_offset(key, each, jitter)),
+                queued=number >= space.start,
+                late=until - each > ON_TIME,
+            )
+            for number, each in enumerate(going)
+        ),
         skips=tuple(sorted(skips, key=lambda skip: skip.first)),
         through=past.through if through is None or through <= answered else through,
+        next=None if ahead is None else ahead[0],
+        wake=None if ahead is None else ahead[1],
+        cancel=bool(going) and space.cancel,
+        finished=ahead is None,
     )
-    if decision.finished:
-        return decision
-    return _ahead(decision, series, policies, max(until, answered, *(end for _, end in swallowed)), offset)
 
 
 def _asked(rule: Rule, past: Past, answered: Instant) -> Instant | None:
@@ -90,14 +101,16 @@ def _swallowed(
             yield "backing off", past.due + slowed - 1
 
 
-def _fire(
-    key: str, series: Series, policies: Policies, past: Past, due: Span | None, start: Instant, until: Instant
-) -> Decision:
-    """Decide which of the instants that are left become runs, under `missed`, `grace`, `max_runs` and `overlap`."""
+def _let_in(
+    series: Series, policies: Policies, past: Past, due: Span | None, start: Instant, until: Instant, found: Found
+) -> tuple[list[Instant], Room, bool]:
+    """Decide which of the instants that are left become runs, under `missed`, `grace`, `max_runs` and `overlap`.
+
+    Adds to what was found why the others do not. Returns too what room there is, and whether these are the last.
+    """
     if due is None:
-        return Decision()
+        return [], _NO_ROOM, False
     chosen = _chosen(series, policies, due, start, until)
-    found: Found = []
     if len(chosen) < due.count:
         before = newest(series, policies.exclude, start, chosen[0] - 1, 1)[0] if chosen else due.last
         reason: Reason = "merged" if chosen and policies.missed == "latest" else "missed"
@@ -110,22 +123,7 @@ def _fire(
     shut_out = chosen[len(let_in) :]
     if shut_out and not spent:
         found.append(("overlap", Span(shut_out[0], shut_out[-1], len(shut_out))))
-    fired = tuple(
-        Firing(
-            due=each,
-            at=each + jitter_offset(key, each, micros(policies.jitter)),
-            queued=number >= space.start,
-            late=until - each > ON_TIME,
-        )
-        for number, each in enumerate(going)
-    )
-    return Decision(
-        fire=fired,
-        skips=tuple(Skip(reason, span.first, span.last, span.count) for reason, span in found if span),
-        through=going[-1] if going else None,
-        cancel=space.cancel,
-        finished=spent,
-    )
+    return going, space, spent
 
 
 def _chosen(series: Series, policies: Policies, due: Span, start: Instant, until: Instant) -> list[Instant]:
@@ -139,11 +137,10 @@ def _chosen(series: Series, policies: Policies, due: Span, start: Instant, until
     return [due.last] if grace is None or until - due.last <= grace else []
 
 
-def _ahead(decision: Decision, series: Series, policies: Policies, after: Instant, offset: int) -> Decision:
-    """Add what is next."""
+def _ahead(series: Series, policies: Policies, after: Instant, offset: int) -> tuple[Instant | None, Instant] | None:
+    """Return what is next, if that is known, and when to look again; None where nothing will ever be."""
     following = next_included(series, policies.exclude, after)
     if following is None:
-        return replace(decision, finished=True)
-    if excluded(policies.exclude, following):  # excluded for as far as was looked: look again then
-        return replace(decision, wake=following + offset)
-    return replace(decision, next=following, wake=following + offset)
+        return None
+    # excluded for as far as was looked: look again then
+    return None if excluded(policies.exclude, following) else following, following + offset

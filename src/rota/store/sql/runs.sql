@@ -67,13 +67,19 @@ RETURNING rota_runs.id, task, args, attempt, failures, due, priority, queue, sta
 
 -- name: runs.settle @sqlite
 UPDATE rota_runs SET
-  state = CASE WHEN cancel IS NOT NULL AND :state = 'waiting' THEN 'cancelled' ELSE :state END,
-  due = CASE WHEN :delay IS NULL THEN due ELSE :now + :delay END,
-  finished_at = CASE WHEN :delay IS NULL OR cancel IS NOT NULL THEN :now END,
-  failures = failures + :failed, result = coalesce(:result, result), error = :error,
-  gate = CASE WHEN :delay IS NULL THEN gate END
-WHERE id = :id AND attempt = :attempt AND worker = :worker AND state = 'running'
-RETURNING id, state, started_at, gate
+  state = CASE WHEN cancel IS NOT NULL AND ended.state = 'waiting' THEN 'cancelled' ELSE ended.state END,
+  due = CASE WHEN ended.delay IS NULL THEN due ELSE :now + ended.delay END,
+  finished_at = CASE WHEN ended.delay IS NULL OR cancel IS NOT NULL THEN :now END,
+  failures = failures + ended.failed, result = coalesce(ended.result, rota_runs.result), error = ended.error,
+  gate = CASE WHEN ended.delay IS NULL THEN gate END
+FROM (
+  SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS attempt, json_extract(value, '$[2]') AS state,
+    json_extract(value, '$[3]') AS delay, json_extract(value, '$[4]') AS failed, json_extract(value, '$[5]') AS result,
+    json_extract(value, '$[6]') AS error FROM json_each(:rows)) AS ended
+-- +: not by the index of workers: for each run it would go through all that the worker holds.
+WHERE rota_runs.id = ended.id AND rota_runs.attempt = ended.attempt AND +worker = :worker
+  AND rota_runs.state = 'running'
+RETURNING rota_runs.id, rota_runs.state, started_at, gate
 
 -- name: runs.settle @postgres
 UPDATE rota_runs SET

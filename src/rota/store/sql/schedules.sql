@@ -58,9 +58,10 @@ WHERE wake IS NOT NULL
 SELECT CAST(:now AS BIGINT) AS now, (SELECT paused FROM rota_pause) AS paused, (SELECT at FROM rota_pause) AS paused_at
 
 -- name: schedules.under_way @sqlite
-SELECT :key AS schedule, count(*) AS number,
-  coalesce(sum(gate IS NULL OR gate NOT LIKE '@%'), 0) AS going, min(id) AS first FROM rota_runs
-WHERE schedule = :key AND state IN ('waiting', 'ready', 'running')
+SELECT schedule, count(*) AS number, count(*) FILTER (WHERE gate IS NULL OR gate NOT LIKE '@%') AS going,
+  min(rota_runs.id) AS first
+FROM json_each(:rows) CROSS JOIN rota_runs
+WHERE schedule = json_extract(value, '$[0]') AND state IN ('waiting', 'ready', 'running') GROUP BY schedule
 
 -- name: schedules.under_way @postgres
 SELECT schedule, count(*) AS number, count(*) FILTER (WHERE gate IS NULL OR gate NOT LIKE '@%') AS going, min(id) AS first
@@ -92,10 +93,20 @@ WHERE rota_schedules.key = new.key
 -- name: schedules.runs @sqlite
 INSERT INTO rota_runs (task, queue, state, priority, due, args, limits, gate, max_lost, created_at, schedule, kind,
   nominal, timeout, retry)
-VALUES (:task, :queue, CASE WHEN :at > :now OR :gate IS NOT NULL OR EXISTS (
-    SELECT 1 FROM rota_limits WHERE :limits IS NOT NULL OR key IN ('task:*', 'queue:*', 'task:' || :task, 'queue:' || :queue))
+SELECT task, queue, CASE WHEN at > :now OR gate IS NOT NULL OR EXISTS (
+    SELECT 1 FROM rota_limits
+    WHERE new.limits IS NOT NULL OR key IN ('task:*', 'queue:*', 'task:' || new.task, 'queue:' || new.queue))
   THEN 'waiting' ELSE 'ready' END,
-  :priority, :at, :args, :limits, :gate, :max_lost, :now, :schedule, :kind, :nominal, :timeout, :retry)
+  priority, at, args, limits, gate, max_lost, :now, schedule, kind, nominal, timeout, retry
+FROM (
+  SELECT json_extract(value, '$[0]') AS task, json_extract(value, '$[1]') AS queue,
+    json_extract(value, '$[2]') AS priority, json_extract(value, '$[3]') AS at, json_extract(value, '$[4]') AS args,
+    json_extract(value, '$[5]') AS limits, json_extract(value, '$[6]') AS gate,
+    json_extract(value, '$[7]') AS max_lost, json_extract(value, '$[8]') AS schedule,
+    json_extract(value, '$[9]') AS kind, json_extract(value, '$[10]') AS nominal,
+    json_extract(value, '$[11]') AS timeout, json_extract(value, '$[12]') AS retry,
+    key AS number FROM json_each(:rows)) AS new
+WHERE true ORDER BY number
 ON CONFLICT (schedule, nominal) WHERE schedule IS NOT NULL AND kind IN ('cron', 'interval', 'once') DO NOTHING
 RETURNING id, schedule, queue, state, nominal
 
