@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from rota.db.database import Rows
@@ -33,6 +33,7 @@ DEFINED = (
     ),
     *("timeout", "retry", "tags", "description"),
 )
+_DEFINED = attrgetter(*DEFINED)
 STATE = (
     *("key", "state", "changed", "since", "through", "next", "wake", "due", "runs", "run_count", "started", "finished"),
     *("succeeded", "ended", "error", "failures", "asked", "average"),
@@ -70,14 +71,8 @@ class Definition:
 
     def values(self) -> tuple[Any, ...]:
         """Return the values in the order of the columns."""
-        return tuple(
-            json.dumps(self.tags)
-            if name == "tags"
-            else int(self.declared)
-            if name == "declared"
-            else getattr(self, name)
-            for name in DEFINED
-        )
+        key, app, _, *middle, _, description = _DEFINED(self)
+        return (key, app, int(self.declared), *middle, json.dumps(self.tags) if self.tags else "[]", description)
 
     def changes(self, row: Mapping[str, Any]) -> dict[str, list[Any]]:
         """Return what differs from what is stored: the old and the new value of each."""

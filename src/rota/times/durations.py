@@ -3,6 +3,7 @@
 import re
 from datetime import timedelta
 from fractions import Fraction
+from functools import lru_cache
 
 from rota.errors import InvalidDuration
 from rota.times.moments import DAY, SECOND, micros
@@ -74,6 +75,7 @@ def duration_words(length: int, most: int = 2) -> str:
     return " ".join(parts) or "0 s"
 
 
+@lru_cache(1_024)  # a program writes the same few over and over
 def _read(text: str, field: str) -> int:
     stripped = text.strip()
     if _PLAIN.fullmatch(stripped):

@@ -159,9 +159,12 @@ class Policies:
             jitter=_length(jitter, "jitter"),
             exclude=excluded,
             max_runs=max_runs,
-            on_failure=on_failure or OnFailure(),
+            on_failure=on_failure or _USUAL,
             adaptive=adaptive,
         )
+
+
+_USUAL = OnFailure()
 
 
 def _length(given: Length, field: str) -> timedelta:
