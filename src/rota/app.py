@@ -319,7 +319,8 @@ def _new_run(call: Call[Any], more: tuple[str, ...] = ()) -> NewRun:
         raise Invalid("call", call, "use what task.call(…) returns", "is not a call")
     options = call.options
     lost = 0 if options.on_lost == "fail" else options.max_lost
-    limits = limit_keys([*options.limits, *call.limits, *more])
+    named = (*options.limits, *call.limits, *more)
+    limits = limit_keys(named) if named else ()
     return NewRun(call.name, call.args_json, options.queue, options.priority, limits=limits, max_lost=lost)
 
 

@@ -77,6 +77,7 @@ class PostgresDatabase(Database):
                 max_size=self._connections,
                 timeout=_CONNECT_SECONDS,
                 command_timeout=_COMMAND_SECONDS,
+                reset=_as_it_is,
                 statement_cache_size=512,
                 max_cacheable_statement_size=0,
                 server_settings={"application_name": "rota", "jit": "off"},
@@ -210,6 +211,13 @@ class _Aside:
                 )
             # A statement is a transaction here: to begin and to commit would be two more questions to a slow store.
             return await run(self._connection, work(), self._now())
+
+
+async def _as_it_is(_connection: Any) -> None:
+    """Leave a connection as it is: nothing here sets anything on it, and an open transaction is rolled back anyhow.
+
+    By default every operation would be followed by a question more.
+    """
 
 
 async def tell(connection: Any, topic: str) -> None:

@@ -95,6 +95,18 @@ WHERE rota_runs.id = ended.id AND rota_runs.attempt = ended.attempt AND rota_run
   AND rota_runs.state = 'running'
 RETURNING rota_runs.id, rota_runs.state, started_at, gate
 
+-- name: runs.succeed @sqlite
+UPDATE rota_runs SET state = 'succeeded', finished_at = :now, result = ended.result, error = NULL
+FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS result FROM json_each(:rows)) AS ended
+WHERE rota_runs.id = ended.id AND attempt = 1 AND +worker = :worker AND state = 'running'
+RETURNING rota_runs.id, state, started_at, gate
+
+-- name: runs.succeed @postgres
+UPDATE rota_runs SET state = 'succeeded', finished_at = :now, result = ended.result, error = NULL
+FROM unnest(:id::bigint[], :result::text[]) AS ended (id, result)
+WHERE rota_runs.id = ended.id AND attempt = 1 AND worker || '' = :worker AND state = 'running'
+RETURNING rota_runs.id, state, started_at, gate
+
 -- name: attempts.insert @sqlite
 INSERT INTO rota_attempts (run, number, worker, started_at, finished_at, outcome, error)
 VALUES (:run, :number, :worker, :started_at, :now, :outcome, :error)
