@@ -10,6 +10,7 @@ from tests.scheduling import Bench, made
 from tests.stores import DSN, Clock, ask, new
 
 from rota.db.database import Database
+from rota.db.postgres import SETTINGS
 from rota.db.statements import Statement
 from rota.store.runs import RunStore
 from rota.times import Every
@@ -84,7 +85,7 @@ async def postgres_plan(connection: asyncpg.Connection, statement: Statement) ->
 
 async def test_no_statement_goes_through_a_whole_table(full: Database, store: str) -> None:
     scans: dict[str, list[str]] = {}
-    postgres = await asyncpg.connect(store) if store.startswith(DSN) else None
+    postgres = await asyncpg.connect(store, server_settings=SETTINGS) if store.startswith(DSN) else None
     sqlite = sqlite3.connect(":memory:" if postgres else store.removeprefix("sqlite:///"))
     for name in full.statements.names():
         statement = full.statements[name]

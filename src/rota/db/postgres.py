@@ -23,6 +23,18 @@ T = TypeVar("T")
 NOW = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
 """The database's clock, in microseconds, at the statement: a transaction that a caller began may be old by then."""
 
+SETTINGS = {
+    "application_name": "rota",
+    "jit": "off",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
+"""What Rota's own connections are set to: every statement finds a few rows by an index.
+
+A planner goes by statistics, and those of a queue are always old: it may go through a million rows to find one.
+"""
+
 _CHANNEL = "rota"
 _TRIES = 5
 _GIVEN_UP = (
@@ -80,7 +92,7 @@ class PostgresDatabase(Database):
                 reset=_as_it_is,
                 statement_cache_size=512,
                 max_cacheable_statement_size=0,
-                server_settings={"application_name": "rota", "jit": "off"},
+                server_settings=SETTINGS,
             )
             async with pool.acquire(timeout=_CONNECT_SECONDS):  # now, not when the first operation needs it
                 self._pool = pool

@@ -60,9 +60,10 @@ WITH picked AS MATERIALIZED (
   WHERE state = 'ready' AND queue = :queue AND lost BETWEEN :lost_least AND :lost_most
   ORDER BY priority DESC, due, id LIMIT :most::bigint + :ahead::bigint FOR UPDATE SKIP LOCKED),
 numbered AS (SELECT id, gate, row_number() OVER (ORDER BY priority DESC, due, id) AS number FROM picked)
+-- By an array: a join might go through the whole table to find some hundreds.
 UPDATE rota_runs SET state = 'running', attempt = attempt + 1, worker = :worker, started_at = :now, progress = NULL
-FROM numbered WHERE rota_runs.id = numbered.id AND (numbered.number <= :most::bigint OR numbered.gate IS NULL)
-RETURNING rota_runs.id, task, args, attempt, failures, due, priority, queue, started_at, rota_runs.gate, lost, result, error,
+WHERE id = ANY(ARRAY(SELECT id FROM numbered WHERE number <= :most::bigint OR gate IS NULL))
+RETURNING id, task, args, attempt, failures, due, priority, queue, started_at, gate, lost, result, error,
   schedule, kind, nominal, timeout, retry
 
 -- name: runs.settle @sqlite
@@ -90,9 +91,9 @@ UPDATE rota_runs SET
   gate = CASE WHEN ended.delay IS NULL THEN gate END
 FROM unnest(:id::bigint[], :attempt::integer[], :state::text[], :delay::bigint[], :failed::integer[], :result::text[],
             :error::text[]) AS ended (id, attempt, state, delay, failed, result, error)
--- Not by the index of workers: for each run it would go through all that the worker holds.
-WHERE rota_runs.id = ended.id AND rota_runs.attempt = ended.attempt AND rota_runs.worker || '' = :worker
-  AND rota_runs.state = 'running'
+-- CASE: by their numbers, and by nothing else. A planner may think that a worker holds one run, and go through them all.
+WHERE rota_runs.id = ended.id AND CASE
+  WHEN rota_runs.attempt = ended.attempt AND rota_runs.worker = :worker AND rota_runs.state = 'running' THEN true ELSE false END
 RETURNING rota_runs.id, rota_runs.state, started_at, gate
 
 -- name: runs.succeed @sqlite
@@ -104,7 +105,8 @@ RETURNING rota_runs.id, state, started_at, gate
 -- name: runs.succeed @postgres
 UPDATE rota_runs SET state = 'succeeded', finished_at = :now, result = ended.result, error = NULL
 FROM unnest(:id::bigint[], :result::text[]) AS ended (id, result)
-WHERE rota_runs.id = ended.id AND attempt = 1 AND worker || '' = :worker AND state = 'running'
+WHERE rota_runs.id = ended.id
+  AND CASE WHEN attempt = 1 AND worker = :worker AND state = 'running' THEN true ELSE false END
 RETURNING rota_runs.id, state, started_at, gate
 
 -- name: attempts.insert @sqlite
@@ -128,7 +130,8 @@ UPDATE rota_runs SET state = CASE WHEN cancel IS NULL THEN 'ready' ELSE 'cancell
   finished_at = CASE WHEN cancel IS NOT NULL THEN CAST(:now AS BIGINT) END, attempt = rota_runs.attempt - 1,
   worker = NULL, started_at = NULL
 FROM unnest(:id::bigint[], :attempt::integer[]) AS held (id, attempt)
-WHERE rota_runs.id = held.id AND rota_runs.attempt = held.attempt AND worker || '' = :worker AND state = 'running'
+WHERE rota_runs.id = held.id
+  AND CASE WHEN rota_runs.attempt = held.attempt AND worker = :worker AND state = 'running' THEN true ELSE false END
 RETURNING rota_runs.id, state, schedule
 
 -- name: runs.schedules_of
