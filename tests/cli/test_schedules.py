@@ -160,7 +160,7 @@ def test_a_tick_in_which_a_run_fails_is_exit_code_1_and_its_text_drives_no_termi
 def test_a_tick_says_what_it_leaves() -> None:
     add("f1", "--queue", "slow")
     code, shown, _ = rota("tick", "jobs:app")
-    assert (code, shown.splitlines()[1:]) == (0, ["1 due runs of queue slow are left for others, or for the next tick"])
+    assert (code, shown.splitlines()[1:]) == (0, ["queue slow: 1 due left for others, or for the next tick"])
     assert rota("tick", "jobs:app", "--queue", "slow")[1] == "0 fired; 1 succeeded\n"
 
 
