@@ -134,7 +134,7 @@ def test_everything_is_paused_and_why_and_the_doctor_say_so() -> None:
     rota("schedules", "pause", "--all", "--by", "me", "--note", "moving")
     assert rota("why", "f1")[1].startswith("everything is paused by me: moving")
     code, said, _ = rota("doctor")
-    assert (code, "BAD all schedules are paused by me: let them go on" in said) == (1, True)
+    assert (code, "BAD all schedules are paused by me: moving: let them go on" in said) == (1, True)
     assert rota("tick", "jobs:app")[1] == "0 fired; nothing to do\n"
     rota("schedules", "resume", "--all")
     assert rota("doctor")[0] == 0
