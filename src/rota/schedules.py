@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from inspect import isfunction
 from itertools import islice
 from typing import Any, get_args
 
@@ -189,8 +190,9 @@ class Schedules:
     ) -> int:
         """Change what is named and keep the rest, of one schedule or of all with a tag or a prefix; returns how many.
 
-        Takes what `Schedule` takes. With `version` nothing is changed where somebody else did so since. `last_success`
-        says by hand when the last success was.
+        Takes what `Schedule` takes, or in place of a value a function that makes it from the `ScheduleState`: that
+        changes a part of what each has. With `version` nothing is changed where somebody else did so since.
+        `last_success` says by hand when the last success was.
         """
         unknown = set(values) - {*_POLICY_VALUES, *_OTHERS}
         if unknown:
@@ -500,6 +502,7 @@ def _double(batch: Iterable[Definition]) -> str:
 def _changed(row: Any, values: dict[str, Any]) -> Definition:
     """Return the definition of a stored schedule with other values."""
     known = ScheduleState.read(row)
+    values = {name: value(known) if isfunction(value) else value for name, value in values.items()}
     policies = {name: getattr(known.policies, name) for name in _POLICY_VALUES}
     policies |= {name: value for name, value in values.items() if name in _POLICY_VALUES}
     call: Call[Any] | None = values.get("call")

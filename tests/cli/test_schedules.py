@@ -99,7 +99,17 @@ def test_what_is_refused_is_one_line(words: tuple[str, ...], said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("pause",), ("pause", "f1", "--all"), ("change", "f1"), ("spread",), ("remove", "f1", "--tag", "a")]
+    "words",
+    [
+        ("pause",),
+        ("pause", "f1", "--all"),
+        ("change", "f1"),
+        ("change", "f1", "--attempts", "none", "--retry-first", "1s"),
+        ("change", "f1", "--not-adaptive", "--busy", "3"),
+        ("spread",),
+        ("spread", "--tag", "a", "--prefix", "f"),
+        ("remove", "f1", "--tag", "a"),
+    ],
 )
 def test_wrong_usage_is_exit_code_2(words: tuple[str, ...]) -> None:
     assert rota("schedules", *words)[0] == 2
