@@ -276,7 +276,9 @@ class Schedules:
         author = _author(by, note)
         found: builtins.list[tuple[datetime, str]] = []
         async for batch in self._states(tag, prefix):
-            found += [(each.next_due or _FIRST, each.key) for each in batch if _may_be_asked(each)]
+            keys = [each.key for each in batch]
+            able = await self._db.write(lambda keys=keys: self._store.askable(keys))  # type: ignore[misc]
+            found += [(each.next_due or _FIRST, each.key) for each in batch if each.key in able]
         start = await self._db.read(self._reads.now)
         places = [start + offset for offset in distribute(len(found), length)]
         ordered = list(zip((key for _, key in sorted(found)), places, strict=True))
@@ -488,10 +490,6 @@ def _resolves(tasks: Registry, name: str, args: str) -> bool:
     except (UnknownTask, UnreadableArguments):
         return False
     return True
-
-
-def _may_be_asked(known: ScheduleState) -> bool:
-    return known.state == "active" and isinstance(known.rule, Every) and known.rule.anchored
 
 
 def _double(batch: Iterable[Definition]) -> str:
