@@ -342,3 +342,15 @@ async def test_a_clock_of_the_stores_says_what_lies_ahead(bench: Bench) -> None:
     await bench.put()
     bench.clock.now = START - 1_000 * SECOND
     assert (await bench.why(60))[0].startswith("it lies ahead")
+
+
+async def test_what_is_due_already_says_so_until_it_is_fired(bench: Bench) -> None:
+    await bench.enter()
+    await bench.put(rule=Every("6h", since="finish"))
+    assert await bench.next() == 0
+    await bench.fire()
+    await bench.work()
+    bench.clock.advance(3_600)
+    await bench.facade.change("s", rule=Every("30m", since="finish"))
+    assert await bench.next() == 1_800
+    assert [seconds(each.due) for each in await bench.facade.upcoming()] == [1_800]

@@ -110,5 +110,47 @@ async def test_draining_works_off_what_is_ready_now(app: rota.Rota) -> None:
     await assert_enqueued(app, work, n=3, kind="plain", count=1, state="succeeded")
     await assert_enqueued(app, work.call(99), state="waiting")
     await refute_enqueued(app, work, n=100)
-    with pytest.raises(AssertionError, match="expected no run like that, found 1"):
+    with pytest.raises(AssertionError, match=r"expected no run of \S+ with n=3, found 1; the newest"):
         await refute_enqueued(app, work, n=3)
+
+
+async def test_arguments_count_as_the_function_takes_them(app: rota.Rota) -> None:
+    @app.task(name="send")
+    def send(to: str, *, loud: bool = False, **more: str) -> None: ...
+
+    await send.enqueue("ann", subject="hello")
+    await assert_enqueued(app, send, to="ann", loud=False, subject="hello")
+    await assert_enqueued(app, to="ann")
+    await refute_enqueued(app, send, subject="bye")
+    await refute_enqueued(app, "unknown", to="ann")
+
+
+async def test_an_argument_that_no_run_can_have_is_refused(app: rota.Rota) -> None:
+    @app.task(name="send")
+    def send(to: str) -> None: ...
+
+    with pytest.raises(rota.Invalid, match="args: 'two' is no argument of send; use to"):
+        await refute_enqueued(app, send, two="ann")
+    with pytest.raises(rota.Invalid, match="do not go with a call"):
+        await refute_enqueued(app, send.call("ann"), to="ann")
+
+
+async def test_none_is_for_refute_enqueued_to_say(app: rota.Rota) -> None:
+    with pytest.raises(rota.Invalid, match="count: 0 is not allowed"):
+        await assert_enqueued(app, count=0)
+
+
+async def test_runs_of_a_task_that_is_unknown_here_match_no_argument(app: rota.Rota) -> None:
+    await app.schedules.put(rota.Schedule("s", _elsewhere(), rota.Every("1h", since="start")))
+    await app.schedules.trigger("s")
+    await assert_enqueued(app, "elsewhere", schedule="s")
+    await refute_enqueued(app, n=1)
+
+
+def _elsewhere() -> rota.Call[None]:
+    other = rota.Rota("sqlite://")
+
+    @other.task(name="elsewhere")
+    def elsewhere(n: int) -> None: ...
+
+    return elsewhere.call(1)

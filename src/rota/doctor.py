@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass
 
+from rota.answers import held_words
 from rota.app import Rota
+from rota.model import RunError
 from rota.times.durations import duration_words
 from rota.times.moments import micros
 
 _LATE = 60_000_000
 _SHOWN = 10
+_LONGEST = 200
+_LOOKED_AT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,44 +32,80 @@ async def examine(app: Rota) -> list[Finding]:
     found = [Finding(ok=True, what="the store answers, and its tables are up to date")]
     workers = await app.workers()
     alive = [each for each in workers if each.left > 0]
-    for each in workers:
-        if each.left <= 0:
-            what = f"worker {each.id} has been silent for {duration_words(-each.left)}"
-            found.append(Finding(ok=False, what=what, advice="is it still there?"))
+    for each in [one for one in workers if one.left <= 0]:
+        what = f"worker {each.id} has been silent for {duration_words(-each.left)}"
+        found.append(_bad(what, "is it still there?"))
     worked = {queue for each in alive for queue in each.queues}
     for queue in await app.queues():
         if queue.state == "ready" and queue.queue not in worked:
-            what = f"{queue.number} runs of queue {queue.queue} wait for a worker"
-            found.append(
-                Finding(ok=False, what=what, advice=f"start one: rota worker MODULE:APP --queue {queue.queue}")
-            )
+            what = f"queue {queue.queue} has {_many(queue.number, 'ready run')} and no worker"
+            found.append(_bad(what, f"start one: rota worker MODULE:APP --queue {queue.queue}"))
         elif queue.state == "ready" and queue.oldest > _LATE:
             late = duration_words(queue.oldest)
-            what = f"queue {queue.queue} is behind: {queue.number} runs are ready, the oldest for {late}"
-            found.append(Finding(ok=False, what=what, advice="add workers or slots"))
+            what = f"queue {queue.queue} is behind: {_many(queue.number, 'ready run')}, the oldest for {late}"
+            found.append(_bad(what, "add workers or slots"))
     found += await _schedules(app)
     if len(found) == 1:
-        found.append(Finding(ok=True, what=f"workers alive: {len(alive)}; no queue is behind"))
+        found.append(Finding(ok=True, what=f"workers alive: {len(alive)}; no queue is behind, no schedule is overdue"))
     return found
 
 
 async def _schedules(app: Rota) -> list[Finding]:
-    """Look at the schedules."""
+    """Look at the schedules. A scheduler leaves no trace but what it fires: where much is overdue, none is there."""
     status = await app.schedules.status()
     found = []
     if status.paused is not None:
-        who = "" if status.paused.by is None else f" by {status.paused.by}"
-        what = f"all schedules are paused{who}"
-        found.append(Finding(ok=False, what=what, advice="let them go on: rota schedules resume --all"))
+        found.append(
+            _bad(f"all schedules are {held_words(status.paused)}", "let them go on: rota schedules resume --all")
+        )
     elif status.overdue and status.oldest is not None:
-        late = duration_words(micros(status.oldest))
-        what = f"{status.overdue} schedules are due and not fired, the oldest for {late}"
-        found.append(Finding(ok=False, what=what, advice="start a scheduler: rota scheduler MODULE:APP"))
+        what = f"{_many(status.overdue, 'schedule')} overdue, the oldest for {duration_words(micros(status.oldest))}"
+        found.append(_bad(what, "no scheduler fires them; start one: rota scheduler MODULE:APP"))
+    found += await _parked(app, status.counts.get("parked", 0))
+    found += await _paused_by_failures(app)
+    for each in await app.schedules.failing(limit=_SHOWN):
+        last = "" if each.last_error is None else f", the last time with {_first_line(each.last_error)}"
+        what = f"schedule {each.key} failed {each.failures} times in a row{last}"
+        found.append(_bad(what, f"see why: rota schedules firings {each.key}"))
+    return found + _more(status.failing, "failing", "rota schedules list --state active")
+
+
+async def _parked(app: Rota, count: int) -> list[Finding]:
+    found = []
     for each in await app.schedules.list(state="parked", limit=_SHOWN):
         note = "" if each.held is None or not each.held.note else f": {each.held.note}"
-        advice = f"bring its task back, or repair it: rota schedules change {each.key}, then resume"
-        found.append(Finding(ok=False, what=f"schedule {each.key} is parked{note}", advice=advice))
-    for each in await app.schedules.failing(limit=_SHOWN):
-        what = f"schedule {each.key} failed {each.failures} times in a row"
-        found.append(Finding(ok=False, what=what, advice=f"see why: rota schedules firings {each.key}"))
-    return found
+        what = f"schedule {each.key} is parked{note}, task {each.task} with {each.args}"
+        advice = (
+            f"bring the task back and restart a scheduler of its app; or name another and go on: "
+            f"rota schedules change {each.key} --task NAME --args JSON --app MODULE:APP; "
+            f"rota schedules resume {each.key}"
+        )
+        found.append(_bad(what, advice))
+    return found + _more(count, "parked", "rota schedules list --state parked")
+
+
+async def _paused_by_failures(app: Rota) -> list[Finding]:
+    """Find what paused itself: nobody else says so, and it is not failing any more."""
+    held = await app.schedules.list(state="paused", limit=_LOOKED_AT)
+    own = [each for each in held if each.failures and each.held is not None and each.held.by == "rota"]
+    found = []
+    for each in own[:_SHOWN]:
+        advice = f"see why: rota schedules firings {each.key}; then let it go on: rota schedules resume {each.key}"
+        found.append(_bad(f"schedule {each.key} paused itself: it failed {each.failures} times in a row", advice))
+    return found + _more(len(own), "paused by failures", "rota schedules list --state paused")
+
+
+def _first_line(error: RunError) -> str:
+    return f"{error.kind}: {error.message}".splitlines()[0][:_LONGEST]
+
+
+def _bad(what: str, advice: str) -> Finding:
+    return Finding(ok=False, what=what, advice=advice)
+
+
+def _more(count: int, state: str, look: str) -> list[Finding]:
+    return [_bad(f"{_many(count - _SHOWN, 'more schedule')} {state}", f"see them: {look}")] if count > _SHOWN else []
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

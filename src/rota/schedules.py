@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from inspect import isfunction
 from itertools import islice
 from typing import Any, get_args
 
@@ -190,8 +191,9 @@ class Schedules:
     ) -> int:
         """Change what is named and keep the rest, of one schedule or of all with a tag or a prefix; returns how many.
 
-        Takes what `Schedule` takes. With `version` nothing is changed where somebody else did so since. `last_success`
-        says by hand when the last success was.
+        Takes what `Schedule` takes, or in place of a value a function that makes it from the `ScheduleState`: that
+        changes a part of what each has. With `version` nothing is changed where somebody else did so since.
+        `last_success` says by hand when the last success was.
         """
         unknown = set(values) - {*_POLICY_VALUES, *_OTHERS}
         if unknown:
@@ -275,7 +277,9 @@ class Schedules:
         author = _author(by, note)
         found: builtins.list[tuple[datetime, str]] = []
         async for batch in self._states(tag, prefix):
-            found += [(each.next_due or _FIRST, each.key) for each in batch if _may_be_asked(each)]
+            keys = [each.key for each in batch]
+            able = await self._db.write(lambda keys=keys: self._store.askable(keys))  # type: ignore[misc]
+            found += [(each.next_due or _FIRST, each.key) for each in batch if each.key in able]
         start = await self._db.read(self._reads.now)
         places = [start + offset for offset in distribute(len(found), length)]
         ordered = list(zip((key for _, key in sorted(found)), places, strict=True))
@@ -505,10 +509,6 @@ def _resolves(tasks: Registry, name: str, args: str) -> bool:
     return True
 
 
-def _may_be_asked(known: ScheduleState) -> bool:
-    return known.state == "active" and isinstance(known.rule, Every) and known.rule.anchored
-
-
 def _double(batch: Iterable[Definition]) -> str:
     seen: set[str] = set()
     return next(each.key for each in batch if each.key in seen or seen.add(each.key))  # type: ignore[func-returns-value]
@@ -517,6 +517,7 @@ def _double(batch: Iterable[Definition]) -> str:
 def _changed(row: Any, values: dict[str, Any]) -> Definition:
     """Return the definition of a stored schedule with other values."""
     known = ScheduleState.read(row)
+    values = {name: value(known) if isfunction(value) else value for name, value in values.items()}
     policies = {name: getattr(known.policies, name) for name in _POLICY_VALUES}
     policies |= {name: value for name, value in values.items() if name in _POLICY_VALUES}
     call: Call[Any] | None = values.get("call")

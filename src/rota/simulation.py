@@ -88,14 +88,11 @@ def simulate(
             "end", moment(last).isoformat(), "use a moment that is not before the start", "is too early"
         )
     down = [_outage(each) for each in outages]
-    wanted: list[Any] = list(schedules) if isinstance(schedules, Iterable) else [schedules]
-    keys = [each.key for each in wanted]
-    if len(set(keys)) < len(keys):
-        raise InvalidSchedule("key", max(keys, key=keys.count), "use each key once", "is there twice")
+    wanted = _planned(schedules)
+    lengths = _lengths(durations, wanted)
     found: list[Simulated] = []
     for each in wanted:
-        takes = (durations or {}).get(each.key, 0)
-        found += _Simulation(each, first, takes).until(last, down)
+        found += _Simulation(each, first, lengths.get(each.key, 0)).until(last, down)
     return sorted(found, key=lambda one: (one.due, one.key))
 
 
@@ -104,7 +101,37 @@ def length_of(takes: Takes, due: datetime) -> int:
     return duration(takes(due) if callable(takes) else takes, "durations")
 
 
+def _planned(schedules: object) -> list[Planned]:
+    """Return the schedules to simulate, or refuse what is none."""
+    wanted: list[Any] = list(schedules) if isinstance(schedules, Iterable) else [schedules]
+    for each in wanted:
+        if not isinstance(getattr(each, "rule", None), Rule) or not isinstance(
+            getattr(each, "policies", None), Policies
+        ):
+            allowed = "use a rota.Schedule, a rota.ScheduleState, or a list of them, such as app.declared"
+            raise InvalidSchedule("schedules", each, allowed, "is no schedule")
+    keys = [each.key for each in wanted]
+    if len(set(keys)) < len(keys):
+        raise InvalidSchedule("key", max(keys, key=keys.count), "use each key once", "is there twice")
+    return wanted
+
+
+def _lengths(durations: Mapping[str, Takes] | None, wanted: list[Planned]) -> Mapping[str, Takes]:
+    """Return how long runs take, by key; a key that no schedule has is a mistake, as is what is no length."""
+    if not isinstance(durations, Mapping | None):
+        raise InvalidSchedule("durations", durations, "use lengths by key: {'feed-42': '5m'}", "is no mapping")
+    known = {each.key for each in wanted}
+    for key, takes in (durations or {}).items():
+        if key not in known:
+            raise InvalidSchedule("durations", key, "use the keys of the schedules", "is no key of these schedules")
+        if not callable(takes):
+            duration(takes, "durations")
+    return durations or {}
+
+
 def _outage(given: tuple[datetime | str, datetime | str]) -> tuple[Instant, Instant]:
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise InvalidMoment("outages", given, "use pairs of moments: [(from, until)]", "is no pair")
     begin, end = instant(given[0], "outages"), instant(given[1], "outages")
     if end < begin:
         raise InvalidMoment("outages", given[1], "use an end that is not before its beginning", "is too early")

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 from rota import clock
@@ -14,7 +14,7 @@ from rota.app import MOST_SLOTS, Rota, store_database
 from rota.clock import VirtualClock
 from rota.engine.stepped import Behaviour, Stepped
 from rota.engine.worker import WorkerSettings
-from rota.errors import Invalid, InvalidMoment, UnreadableArguments
+from rota.errors import Invalid, InvalidMoment, UnknownTask, UnreadableArguments
 from rota.model import Run
 from rota.simulation import Takes, length_of
 from rota.store.runs import Claimed
@@ -235,6 +235,8 @@ async def enqueued(
     """
     if isinstance(task, Call) and args:
         raise Invalid("args", args, "say them in the call, or name the task alone", "do not go with a call")
+    if isinstance(task, Task):
+        _check_names(task, args)
     name = task.name if isinstance(task, Task | Call) else task
     found: list[Run[Any]] = []
     before: int | None = None
@@ -256,10 +258,14 @@ async def assert_enqueued(
     **args: Any,
 ) -> Run[Any]:
     """Fail unless there is such a run, or exactly `count` of them; returns the newest."""
-    found = await enqueued(app, task, state=state, queue=queue, schedule=schedule, **args)
+    __tracebackhide__ = True  # what the reader wants to see is the line of the test
+    if count is not None:
+        whole_number("count", count, 1, 1_000_000, Invalid)
+    where = {"state": state, "queue": queue, "schedule": schedule}
+    found = await enqueued(app, task, **where, **args)
     if not found or (count is not None and len(found) != count):
-        wanted = "a run" if count is None else f"{count} runs"
-        raise AssertionError(f"expected {wanted} like that, found {len(found)}; {await _overview(app, task)}")
+        wanted = "a run" if count is None else "1 run" if count == 1 else f"{count} runs"
+        raise AssertionError(await _said(app, wanted, len(found), task, where, args))
     return found[-1]
 
 
@@ -274,18 +280,32 @@ async def refute_enqueued(
     **args: Any,
 ) -> None:
     """Fail if there is such a run."""
-    found = await enqueued(app, task, state=state, queue=queue, schedule=schedule, **args)
+    __tracebackhide__ = True
+    where = {"state": state, "queue": queue, "schedule": schedule}
+    found = await enqueued(app, task, **where, **args)
     if found:
-        raise AssertionError(f"expected no run like that, found {len(found)}; {await _overview(app, task)}")
+        raise AssertionError(await _said(app, "no run", len(found), task, where, args))
 
 
-async def _overview(app: Rota, task: Task[..., Any] | Call[Any] | str | None) -> str:
-    """Say what runs there are, in a few lines."""
+async def _said(
+    app: Rota,
+    wanted: str,
+    found: int,
+    task: Task[..., Any] | Call[Any] | str | None,
+    where: Mapping[str, str | None],
+    args: Mapping[str, Any],
+) -> str:
+    """Say what was looked for, how many there are, and what runs there are instead."""
     name = task.name if isinstance(task, Task | Call) else task
+    of = "" if name is None else f" of {name}"
+    chosen = {**{key: value for key, value in where.items() if value is not None}, **args}
+    conditions = [task.args_json] if isinstance(task, Call) else []
+    conditions += [f"{key}={value!r}" for key, value in chosen.items()]
+    such = f" with {', '.join(conditions)}" if conditions else ""
     runs = await app.runs.list(task=name, limit=10)
     lines = [f"  run {run.id}: {run.task} {run.args} in {run.queue}, {run.state}" for run in runs]
-    what = "the newest runs" if name is None else f"the newest runs of {name}"
-    return "\n".join([f"{what}:", *lines]) if lines else f"there are no runs{'' if name is None else f' of {name}'}"
+    there = "\n".join([f"the newest runs{of}:", *lines]) if lines else f"there are no runs{of}"
+    return f"expected {wanted}{of}{such}, found {found}; {there}"
 
 
 def _matches(app: Rota, run: Run[Any], task: object, wanted: Mapping[str, Any]) -> bool:
@@ -293,14 +313,29 @@ def _matches(app: Rota, run: Run[Any], task: object, wanted: Mapping[str, Any]) 
         return run.args == task.args_json
     if not wanted:
         return True
-    known = app.tasks.get(run.task)
     try:
+        known = app.tasks.get(run.task)
         given, named = known.load(run.args)
-    except UnreadableArguments:
+    except (UnknownTask, UnreadableArguments):
         return False
-    bound = signature(known.function).bind(*given, **named)
+    taken = signature(known.function)
+    bound = taken.bind(*given, **named)
     bound.apply_defaults()
-    return all(name in bound.arguments and bound.arguments[name] == value for name, value in wanted.items())
+    arguments = dict(bound.arguments)
+    for more in [each.name for each in taken.parameters.values() if each.kind is Parameter.VAR_KEYWORD]:
+        arguments |= arguments.pop(more)
+    return all(name in arguments and arguments[name] == value for name, value in wanted.items())
+
+
+def _check_names(task: Task[..., Any], args: Mapping[str, Any]) -> None:
+    """Refuse an argument that the task does not take: no run would ever match it."""
+    taken = signature(task.function).parameters
+    if any(each.kind is Parameter.VAR_KEYWORD for each in taken.values()):
+        return
+    for name in args:
+        if name not in taken:
+            allowed = f"use {', '.join(taken)}" if taken else f"{task.name} takes none"
+            raise Invalid("args", name, allowed, f"is no argument of {task.name}")
 
 
 def _name(task: object) -> str:

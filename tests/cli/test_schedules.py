@@ -99,7 +99,17 @@ def test_what_is_refused_is_one_line(words: tuple[str, ...], said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("pause",), ("pause", "f1", "--all"), ("change", "f1"), ("spread",), ("remove", "f1", "--tag", "a")]
+    "words",
+    [
+        ("pause",),
+        ("pause", "f1", "--all"),
+        ("change", "f1"),
+        ("change", "f1", "--attempts", "none", "--retry-first", "1s"),
+        ("change", "f1", "--not-adaptive", "--busy", "3"),
+        ("spread",),
+        ("spread", "--tag", "a", "--prefix", "f"),
+        ("remove", "f1", "--tag", "a"),
+    ],
 )
 def test_wrong_usage_is_exit_code_2(words: tuple[str, ...]) -> None:
     assert rota("schedules", *words)[0] == 2
@@ -134,7 +144,7 @@ def test_everything_is_paused_and_why_and_the_doctor_say_so() -> None:
     rota("schedules", "pause", "--all", "--by", "me", "--note", "moving")
     assert rota("why", "f1")[1].startswith("everything is paused by me: moving")
     code, said, _ = rota("doctor")
-    assert (code, "BAD all schedules are paused by me: let them go on" in said) == (1, True)
+    assert (code, "BAD all schedules are paused by me: moving: let them go on" in said) == (1, True)
     assert rota("tick", "jobs:app")[1] == "0 fired; nothing to do\n"
     rota("schedules", "resume", "--all")
     assert rota("doctor")[0] == 0
@@ -160,7 +170,7 @@ def test_a_tick_in_which_a_run_fails_is_exit_code_1_and_its_text_drives_no_termi
 def test_a_tick_says_what_it_leaves() -> None:
     add("f1", "--queue", "slow")
     code, shown, _ = rota("tick", "jobs:app")
-    assert (code, shown.splitlines()[1:]) == (0, ["1 due runs of queue slow are left for others, or for the next tick"])
+    assert (code, shown.splitlines()[1:]) == (0, ["queue slow: 1 due left for others, or for the next tick"])
     assert rota("tick", "jobs:app", "--queue", "slow")[1] == "0 fired; 1 succeeded\n"
 
 

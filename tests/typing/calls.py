@@ -5,10 +5,14 @@ without it must break none.
 """
 
 from collections.abc import Coroutine
+from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
 import rota
 from rota.tasks import AsyncTask, PlainTask, Registry, TaskDecorator
+from rota.testing import Counts, TimeTravel, assert_enqueued, drain, enqueued, refute_enqueued, travel
+
+NOON = datetime(2027, 1, 1, 12, tzinfo=UTC)
 
 
 class App(TaskDecorator):
@@ -81,6 +85,66 @@ async def enqueue() -> None:
     other: rota.Run[int]
     other = await refresh.enqueue(42)  # error: assignment
     assert other
+
+
+async def put_and_change(rota_app: rota.Rota) -> None:
+    """Make schedules, and say what they would do."""
+    made = rota.Schedule("s", refresh.call(feed_id=42), rota.Every("1h"), overlap="skip", grace="5m")
+    assert_type(await rota_app.schedules.put(made, by="ann"), rota.ScheduleState)
+    assert_type(await rota_app.schedules.change("s", rule=rota.Cron("@daily")), int)
+    assert_type(await rota_app.schedules.spread(tag="feeds", window="1h"), int)
+    assert_type(await rota_app.tick(timeout="50s"), rota.Ticked)
+    assert_type(rota.simulate(made, "2027-01-01T00:00Z", NOON), list[rota.Simulated])
+    assert_type(
+        rota.simulate(rota_app.declared, NOON, NOON, outages=[(NOON, "2027-01-01T00:00Z")]), list[rota.Simulated]
+    )
+    rota.simulate([made], NOON, NOON, durations={"s": "5m", "t": timedelta(1), "u": 5, "v": lambda due: due.hour * 60})
+    rota.Schedule("s", refresh, rota.Every("1h"))  # error: arg-type
+    rota.Schedule("s", refresh.call(1), "@daily")  # error: arg-type
+    rota.Schedule("s", refresh.call(1), rota.Every("1h"), overlap="never")  # error: arg-type
+    rota.simulate(rota.Every("1h"), NOON, NOON)  # error: arg-type
+    rota.simulate(made, NOON, 5)  # error: arg-type
+    rota.simulate(made, NOON, NOON, outages=[NOON])  # error: list-item
+    rota.simulate(made, NOON, NOON, durations={"s": None})  # error: dict-item
+
+
+async def travel_in_time(rota_app: rota.Rota) -> None:
+    """Test by virtual time."""
+    async with travel(rota_app, start=NOON, seed=7, durations={refresh: "5s", "s": lambda due: due.hour}) as time:
+        assert_type(time, TimeTravel)
+        assert_type(time.now, datetime)
+        assert_type(await time.advance("1h"), Counts)
+        assert_type(await time.travel_to("2027-01-01T00:00Z"), Counts)
+        assert_type(await time.down(timedelta(hours=1)), Counts)
+        assert_type(await time.drain(), Counts)
+        await time.crash()
+        time.takes(refresh, "5s")
+        time.takes("s", lambda due: due.hour)
+        time.fail(refresh, times=2, error=ValueError())
+        assert_type(time.random.random(), float)
+        await time.advance(None)  # error: arg-type
+        await time.travel_to(5)  # error: arg-type
+        time.takes(refresh, None)  # error: arg-type
+        time.takes(refresh.call(1), "5s")  # error: arg-type
+        time.fail(refresh, times="2")  # error: arg-type
+        time.fail(refresh, error="x")  # error: arg-type
+        time.now = NOON  # error: misc
+    travel(app)  # error: arg-type
+    travel(rota_app, start=5)  # error: arg-type
+
+
+async def look_at_what_was_enqueued(rota_app: rota.Rota) -> None:
+    """Find runs by their task, its name, a call, or anything."""
+    assert_type(await drain(rota_app, slots=5), Counts)
+    assert_type((await drain(rota_app)).succeeded, int)
+    assert_type(await enqueued(rota_app), list[rota.Run[Any]])
+    assert_type(await enqueued(rota_app, refresh, state="ready", feed_id=42), list[rota.Run[Any]])
+    assert_type(await assert_enqueued(rota_app, refresh.call(42), count=1), rota.Run[Any])
+    await refute_enqueued(rota_app, "news.refresh", schedule="s", queue="slow")
+    await enqueued(refresh)  # error: arg-type
+    await enqueued(rota_app, 5)  # error: arg-type
+    await assert_enqueued(rota_app, refresh, count="1")  # error: arg-type
+    await refute_enqueued(rota_app, refresh, state=5)  # error: arg-type
 
 
 # Arguments that do not fit.

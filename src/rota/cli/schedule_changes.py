@@ -11,16 +11,31 @@ from rota.cli.moments import given_moment
 from rota.cli.output import lines
 from rota.cli.rules import Zone, read_rule
 from rota.cli.schedule_orders import By, Note, Prefix, Tag, Which, check_which, login
-from rota.errors import InvalidArguments, InvalidSchedule, UnreadableArguments
+from rota.cli.schedule_parts import (
+    NONE,
+    AdaptiveText,
+    AlertAfter,
+    Attempts,
+    Busy,
+    Cap,
+    Ceiling,
+    DoubleFrom,
+    Floor,
+    PauseAfter,
+    Quiet,
+    RetryCap,
+    RetryFactor,
+    RetryFirst,
+    RetryJitter,
+    given_parts,
+    number,
+    number_or_none,
+)
+from rota.errors import InvalidArguments, UnreadableArguments
 from rota.schedule import Schedule
 from rota.tasks import PRIORITIES, Call, named_call
-from rota.times.backoff import Retry
-from rota.times.policies import OnFailure
 
 T = TypeVar("T")
-
-_NONE = "none"
-_ON_FAILURE = ("double_from", "cap", "pause_after", "alert_after")
 
 App = Annotated[
     str | None,
@@ -43,23 +58,10 @@ Exclude = Annotated[
     list[str] | None, typer.Option("--exclude", metavar="RULE", help="What it leaves out; may be given again; or none.")
 ]
 MaxRuns = Annotated[str | None, typer.Option("--max-runs", metavar="N", help="After how many it is finished; or none.")]
-DoubleFrom = Annotated[
-    int | None, typer.Option("--double-from", help="From which failure in a row on the interval is doubled.")
-]
-Cap = Annotated[str | None, typer.Option("--cap", metavar="T", help="Up to what it is doubled.")]
-PauseAfter = Annotated[
-    str | None, typer.Option("--pause-after", metavar="N", help="After how many failures in a row it pauses; or none.")
-]
-AlertAfter = Annotated[
-    str | None, typer.Option("--alert-after", metavar="N", help="After how many it alerts; or none.")
-]
 Queue = Annotated[str | None, typer.Option("--queue", "-q", help="The queue of its runs.")]
 PriorityText = Annotated[str | None, typer.Option("--priority", help="low, normal, high or a number.")]
 Limits = Annotated[str | None, typer.Option("--limits", metavar="KEYS", help="Keys of limits, with commas between.")]
 Timeout = Annotated[str | None, typer.Option("--timeout", metavar="T", help="How long an attempt may take; or none.")]
-Attempts = Annotated[
-    str | None, typer.Option("--attempts", metavar="N", help="How often a run is tried; or none: as its task says.")
-]
 Tags = Annotated[str | None, typer.Option("--tags", metavar="TAGS", help="Tags, with commas between.")]
 Description = Annotated[str | None, typer.Option("--description", help="What it is for.")]
 
@@ -91,11 +93,20 @@ def add(
     cap: Cap = None,
     pause_after: PauseAfter = None,
     alert_after: AlertAfter = None,
+    adaptive: AdaptiveText = None,
+    busy: Busy = None,
+    quiet: Quiet = None,
+    floor: Floor = None,
+    ceiling: Ceiling = None,
     queue: Queue = None,
     priority: PriorityText = None,
     limits: Limits = None,
     timeout: Timeout = None,
     attempts: Attempts = None,
+    retry_first: RetryFirst = None,
+    retry_factor: RetryFactor = None,
+    retry_cap: RetryCap = None,
+    retry_jitter: RetryJitter = None,
     tags: Tags = None,
     description: Description = None,
     note: Note = None,
@@ -106,8 +117,8 @@ def add(
     Without --app nobody checks that there is such a task and that it takes these arguments: a worker finds out, and
     parks the schedule. Nor are the task's own queue, priority and limits known then: say them, or they are the usual.
     """
-    values = _values(locals(), tz)
-    _take_on_failure(values, OnFailure())
+    given = dict(locals())
+    values = _values(given, tz) | {name: part(None) for name, part in given_parts(given).items()}
     timetable = read_rule(rule, tz)
 
     async def make(chosen: Rota) -> None:
@@ -142,11 +153,20 @@ def change(
     cap: Cap = None,
     pause_after: PauseAfter = None,
     alert_after: AlertAfter = None,
+    adaptive: AdaptiveText = None,
+    busy: Busy = None,
+    quiet: Quiet = None,
+    floor: Floor = None,
+    ceiling: Ceiling = None,
     queue: Queue = None,
     priority: PriorityText = None,
     limits: Limits = None,
     timeout: Timeout = None,
     attempts: Attempts = None,
+    retry_first: RetryFirst = None,
+    retry_factor: RetryFactor = None,
+    retry_cap: RetryCap = None,
+    retry_jitter: RetryJitter = None,
     tags: Tags = None,
     description: Description = None,
     last_success: Annotated[
@@ -160,26 +180,18 @@ def change(
 ) -> None:
     """Change what is named, and keep the rest, of one schedule or of many; it counts at once."""
     check_which(key, tag, prefix)
-    values = _values(locals(), tz)
+    given = dict(locals())
+    values = _values(given, tz) | given_parts(given)
     if rule is not None:
         values["rule"] = read_rule(rule, tz)
     success = given_moment(last_success, "--last-success")
-    partial = [name for name in _ON_FAILURE if name in values]
-    if key is None and (partial or (args is not None and task is None)):
-        named = f"--{partial[0].replace('_', '-')}" if partial else "--args"
-        raise typer.BadParameter("one schedule at a time: it is a part of what they have", param_hint=named)
     if not values and task is None and args is None and success is None:
         raise typer.BadParameter("say what to change, such as --rule", param_hint="change")
 
     async def work(chosen: Rota) -> int:
-        if key is not None and (partial or task is not None or args is not None):
-            known = await chosen.schedules.get(key)
-            _take_on_failure(values, known.policies.on_failure)
-            if task is not None or args is not None:
-                wanted = known.args if args is None else args
-                values["call"] = _call(chosen if app else None, task or known.task, wanted)
-        elif task is not None:
-            values["call"] = _call(chosen if app else None, task, args or "{}")
+        if task is not None or args is not None:
+            checked = chosen if app else None
+            values["call"] = lambda known: _call(checked, task or known.task, known.args if args is None else args)
         return await chosen.schedules.change(
             key,
             tag=tag,
@@ -203,45 +215,27 @@ def change(
 
 def _values(given: dict[str, Any], tz: str | None) -> dict[str, Any]:
     """Return what was given as `Schedule` takes it."""
-    plain = ("overlap", "max_running", "missed", "max_missed", "spread", "jitter", "double_from", "cap", "queue")
+    plain = ("overlap", "max_running", "missed", "max_missed", "spread", "jitter", "queue")
     values = {name: given[name] for name in (*plain, "description") if given[name] is not None}
     for name in ("grace", "timeout"):
         if given[name] is not None:
-            values[name] = None if given[name] == _NONE else given[name]
-    for name in ("max_runs", "pause_after", "alert_after"):
-        if given[name] is not None:
-            values[name] = None if given[name] == _NONE else _number(name, given[name])
-    if given["attempts"] is not None:
-        text = given["attempts"]
-        values["retry"] = None if text == _NONE else Retry(attempts=_number("attempts", text))
+            values[name] = None if given[name] == NONE else given[name]
+    if given["max_runs"] is not None:
+        values["max_runs"] = number_or_none("max_runs", given["max_runs"])
     for name in ("limits", "tags"):
         if given[name] is not None:
             values[name] = [each.strip() for each in given[name].split(",") if each.strip()]
     if given["exclude"]:
         left_out = given["exclude"]
-        values["exclude"] = [] if left_out == [_NONE] else [_excluded(each, tz) for each in left_out]
+        values["exclude"] = [] if left_out == [NONE] else [_excluded(each, tz) for each in left_out]
     if given["priority"] is not None:
         text = given["priority"]
-        values["priority"] = text if text in PRIORITIES else _number("priority", text, "low, normal, high or ")
+        values["priority"] = text if text in PRIORITIES else number("priority", text, "low, normal, high or ")
     return values
 
 
 def _excluded(text: str, tz: str | None) -> Any:
     return read_rule(text, None if "(" in text else tz)
-
-
-def _take_on_failure(values: dict[str, Any], known: OnFailure) -> None:
-    """Put the parts of what happens after failures together with those that are not named."""
-    if any(name in values for name in _ON_FAILURE):
-        parts = {name: values.pop(name, getattr(known, name)) for name in _ON_FAILURE}
-        values["on_failure"] = OnFailure(**parts)
-
-
-def _number(name: str, text: str, other: str = "") -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise InvalidSchedule(f"--{name.replace('_', '-')}", text, f"use {other}a whole number") from None
 
 
 def _call(app: Rota | None, task: str, args: str) -> Call[Any]:

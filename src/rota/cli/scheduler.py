@@ -52,29 +52,31 @@ def tick(
 ) -> None:
     """Fire all that is due, work all that is ready and due, wait for it, then exit: for system cron.
 
-    Does not wait for what is due later. Two at once are harmless. Exit code 1 where a run has failed for good, or the
-    time was over.
+    Does not wait for what is due later. Two at once are harmless. A first signal waits for what runs, a second does
+    not. Exit code 1 where a run has failed for good, or not all was done.
     """
     configure_logs(logging.WARNING)
     app = load_app(target)
 
     async def work() -> Ticked:
         going = asyncio.current_task()
-        if going is not None:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, going.cancel)
+        for each in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(each, lambda: going and going.cancel())
         done = await app.tick(queues=queue or None, slots=slots, timeout=timeout, grace=grace)
         leave_soon(int(not done.ok))
         return done
 
     try:
         done = asyncio.run(work())
-    except (asyncio.CancelledError, KeyboardInterrupt):
+    except asyncio.CancelledError:
         complain("stopped before all was done; what was not ended goes on later")
+        leave_soon(1)
         raise typer.Exit(1) from None
     ended = ", ".join(f"{number} {outcome}" for outcome, number in sorted(done.outcomes.items()))
-    lines(f"{done.fired} fired; {ended or 'nothing to do'}")
+    nothing = "nothing ended" if done.fired or done.left else "nothing to do"
+    lines(f"{done.fired} fired; {ended or nothing}")
     for name, number in sorted(done.left.items()):
-        lines(f"{number} due runs of queue {name} are left for others, or for the next tick")
+        lines(f"queue {name}: {number} due left for others, or for the next tick")
     if not done.in_time:
         complain("the time was over before all was done; what was not ended goes on later")
     if not done.ok:

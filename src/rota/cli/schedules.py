@@ -15,7 +15,7 @@ from rota.schedules import Upcoming
 from rota.store.schedule_reads import FiringState, HeldState, Revision, ScheduleState
 from rota.times.durations import duration_text
 from rota.times.moments import micros
-from rota.times.policies import OnFailure, Policies
+from rota.times.policies import Policies
 
 schedules = typer.Typer(help="Look at schedules, make them, change them, pause them, run them.", no_args_is_help=True)
 schedules.command("add")(schedule_changes.add)
@@ -188,7 +188,7 @@ def _record(found: ScheduleState) -> dict[str, Any]:
         "limits": list(found.limits),
         "call_limits": list(found.call_limits),
         "timeout": None if found.timeout is None else found.timeout.total_seconds(),
-        "retry": None if found.retry is None else str(found.retry),
+        "retry": _parts(found.retry, "attempts", "first", "factor", "cap", "jitter"),
         "tags": list(found.tags),
         "app": found.app,
         "declared": found.declared,
@@ -219,14 +219,21 @@ def _policies(found: Policies) -> dict[str, Any]:
         "jitter": _length(found.jitter),
         "exclude": [str(each) for each in found.exclude] or None,
         "max_runs": found.max_runs,
-        "on_failure": _on_failure(found.on_failure),
-        "adaptive": None if found.adaptive is None else str(found.adaptive),
+        "on_failure": _parts(found.on_failure, "double_from", "pause_after", "alert_after", "cap"),
+        "adaptive": _parts(found.adaptive, "busy", "quiet", "floor", "ceiling"),
     }
 
 
-def _on_failure(found: OnFailure) -> str:
-    values = {"double_from": found.double_from, "pause_after": found.pause_after, "alert_after": found.alert_after}
-    return ", ".join(f"{name} {value}" for name, value in values.items()) + f", cap {_length(found.cap)}"
+def _parts(found: object, *names: str) -> str | None:
+    """Name the parts of a value, lengths in their short form."""
+    if found is None:
+        return None
+    values = {name: getattr(found, name) for name in names}
+    return ", ".join(f"{k} {_length(v) if isinstance(v, timedelta) else _plain(v)}" for k, v in values.items())
+
+
+def _plain(found: float | None) -> str:
+    return "none" if found is None else f"{found:g}"
 
 
 def _held_record(held: HeldState) -> dict[str, Any]:

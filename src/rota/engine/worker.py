@@ -77,6 +77,7 @@ class Worker:
         self._at_rest.set()
         self._quarantined: set[int] = set()
         self._bell = Bell()
+        self._claiming = False
         self._stopping = False
         self._forced = False
         self.worn_out = False
@@ -107,8 +108,8 @@ class Worker:
 
     @property
     def busy(self) -> bool:
-        """Whether anything is in its hands: held, running, or ended and not written yet."""
-        return bool(self._held or self._running or self._settler.unwritten)
+        """Whether anything is in its hands: asked for, held, running, or ended and not written yet."""
+        return bool(self._claiming or self._held or self._running or self._settler.unwritten)
 
     def knock(self) -> None:
         """Hear that there are ready runs."""
@@ -171,6 +172,7 @@ class Worker:
                 if clock.monotonic() - self._looked_for_strays > _STRAY_SECONDS:
                     await self._hand_back_unknown()
                 await self._hand_back_overdue()
+                self._claiming = True  # and stays so where the answer does not come
                 found = await self._claimer.run_once(free, len(self._held), quarantine=not self._quarantined)
             except StoreUnavailable as error:
                 _log.warning("the store is away: %s", error)
@@ -178,6 +180,7 @@ class Worker:
                 await self._bell.wait(_AGAIN_SECONDS)
                 continue
             self._held.update(dict.fromkeys(found, clock.monotonic()))
+            self._claiming = False
             self._start_held()
             if not found or len(self._running) >= self._settings.slots:
                 await self._bell.wait(min(_POLL_SECONDS, self._until_overdue()))

@@ -210,7 +210,7 @@ def first_wake(new: Definition, now: Instant) -> tuple[str, Instant | None, Inst
     """Return the state, the next and the wake of a schedule that is made now."""
     decision = decide(new.key, read_rule(new.rule), read_policies(new.policies), Past(since=now), now)
     if decision.fire or decision.skips:
-        return "active", None, now
+        return "active", decision.fire[0].due if decision.fire else None, now
     return "finished" if decision.finished else "active", decision.next, decision.wake
 
 
@@ -245,7 +245,8 @@ def take_in(one: KnownSchedule, decision: Decision, resumed: Instant | None, now
 def look(one: KnownSchedule, decision: Decision, resumed: Instant | None, now: Instant) -> None:
     """Write down what is next. What is due already is left to whoever fires: it comes at once."""
     if decision.fire or decision.skips:
-        one.set(wake=now)
+        due = decision.fire[0].due if decision.fire else one["next"]
+        one.set(wake=now, next=due)
         return
     _lift(one, resumed, now)
     one.set(through=decision.through, next=decision.next, wake=_waking(one, decision), decided_at=now)

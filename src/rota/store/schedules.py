@@ -143,9 +143,7 @@ class ScheduleStore:
 
     def ask(self, wanted: Mapping[str, Instant], author: Author) -> Operation[set[str]]:
         """Say by hand when anchored intervals run next; returns those that could: active, with no run under way."""
-        known = list((yield from self._lock(wanted, missing=True)).values())
-        yield from self._count(known)
-        able = [one for one in known if one["state"] == "active" and not one.under_way and anchored(one["rule"])]
+        able = yield from self._askable(wanted)
         for one in able:
             one.set(asked=wanted[one.key])
             one.revised = True
@@ -155,6 +153,15 @@ class ScheduleStore:
                 [(one.key, "spread", {"next": [one.row["next"], one["next"]]}) for one in able], author
             )
         return {one.key for one in able}
+
+    def askable(self, keys: Iterable[str]) -> Operation[set[str]]:
+        """Return which of these could be told when they run next."""
+        return {one.key for one in (yield from self._askable(keys))}
+
+    def _askable(self, keys: Iterable[str]) -> Operation[list[KnownSchedule]]:
+        known = list((yield from self._lock(keys, missing=True)).values())
+        yield from self._count(known)
+        return [one for one in known if one["state"] == "active" and not one.under_way and anchored(one["rule"])]
 
     def rows(self, keys: Sequence[str]) -> Operation[list[Any]]:
         """Return schedules' rows, and hold them."""
