@@ -11,7 +11,9 @@ _MOST_AHEAD = 500
 _QUARANTINE = 2
 """A run that was lost this often is taken alone: it may be what kills its workers."""
 _LOST_SECONDS = 0.5
-"""How often to look for runs that were lost: they are few."""
+"""How often to look for runs that were lost, where nothing else is to be done: they are few."""
+_LOST_LATEST = 2.0
+"""How often to look for them first, however much else is ready."""
 
 
 class Claimer:
@@ -48,26 +50,28 @@ class Claimer:
 
         For free slots anything; ahead of them only what was never lost, so that poison drags nobody along, and what is
         under no limit, which would be kept from others; and what was lost twice only where nothing else of the kind
-        runs. Now and then what was lost comes first, however much is ready; not where nothing is `lost`.
+        runs. What was lost comes when nothing else is there, and now and then first; not where nothing is `lost`.
         """
         worth = self._slots * _AHEAD_SECONDS / max(self._usual, 1e-6)
         ahead = max(0, min(_MOST_AHEAD, int(worth)) - held)
         self._turn += 1
-        found = await self._lost(free, quarantine=quarantine) if lost else []
+        found = await self._lost(free, _LOST_LATEST, quarantine=quarantine) if lost else []
         wanted = free + ahead
         for number in range(len(self._queues)):
             queue = self._queues[(self._turn + number) % len(self._queues)]
             left = free - len(found)
             if left + ahead > 0:
                 found += await self._claim(queue, max(0, left), 0, 0, ahead=ahead + min(0, left))
+        if lost and not found:
+            found = await self._lost(free, _LOST_SECONDS, quarantine=quarantine)
         self.low = (held + len(found)) // 2 if len(found) >= wanted else 0  # else nobody has more
         return found
 
-    async def _lost(self, free: int, *, quarantine: bool) -> list[Claimed]:
-        """Take runs that were lost, for free slots alone."""
+    async def _lost(self, free: int, pause: float, *, quarantine: bool) -> list[Claimed]:
+        """Take runs that were lost, for free slots alone, where nobody looked for so many seconds."""
         now = self._db.clock.monotonic()
         found: list[Claimed] = []
-        if not free or now - self._looked_for_lost <= _LOST_SECONDS:
+        if not free or now - self._looked_for_lost <= pause:
             return found
         self._looked_for_lost = now
         for queue in self._queues:
