@@ -92,6 +92,10 @@ class Books:
     def effects(self) -> Path:
         return self.folder / "effects"
 
+    @property
+    def arrivals(self) -> Path:
+        return self.folder / "arrivals"
+
     def mistakes(self) -> list[str]:
         """Return what the logs say that no log may say."""
         lines = [(log.name, line) for log in self.folder.glob("*.log") for line in log.read_text().splitlines()]

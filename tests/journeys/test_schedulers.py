@@ -9,10 +9,8 @@ from itertools import pairwise
 from tests.journeys import work
 from tests.journeys.ledger import audit, rows
 from tests.journeys.processes import Crew, Process, eventually
-from tests.stores import ask
 
 import rota
-from rota import clock
 from rota.app import Rota
 
 TARGET = "tests.journeys.work:app"
@@ -87,45 +85,3 @@ async def test_killed_and_frozen_schedulers_answer_every_due_instant_once(crew: 
 
 async def rows_are_none(crew: Crew, text: str) -> bool:
     return not await rows(crew.store, text)
-
-
-async def test_after_an_outage_the_policies_are_obeyed_and_what_is_on_time_is_not_starved(
-    crew: Crew, client: Rota
-) -> None:
-    """Two thousand schedules that missed two hours, and one that is on time: it does not wait behind them."""
-    late = [
-        rota.Schedule(f"late-{n}", work.nap.call(0.0), rota.Every("10m"), missed=("latest", "none")[n % 2])
-        for n in range(2_000)
-    ]
-    await client.schedules.put_many(late)
-    ago = 2 * 3_600_000_000
-    await ask(
-        client._db,
-        f"UPDATE rota_schedules SET since = since - {ago}, wake = wake - {ago}, next = next - {ago},"
-        f" decided_at = decided_at - {ago}",
-    )
-    await client.schedules.put(rota.Schedule("prompt", work.nap.call(0.0), rota.Every("1s"), missed="all"))
-    scheduler(crew)
-    crew.worker(slots=20)
-    began = clock.now()
-    await eventually(
-        lambda: rows_are_none(
-            crew,
-            "SELECT 1 FROM rota_runs WHERE state IN ('waiting', 'ready', 'running') AND schedule LIKE 'late%'"
-            " UNION ALL SELECT 1 FROM rota_schedules WHERE key LIKE 'late%' AND through IS NULL",
-        ),
-        60,
-    )
-    counted = await rows(
-        crew.store, "SELECT schedule, count(*) FROM rota_runs WHERE schedule LIKE 'late%' GROUP BY schedule"
-    )
-    assert {row[1] for row in counted} == {1}
-    caught_up = {row[0] for row in counted}
-    assert caught_up >= {f"late-{n}" for n in range(0, 2_000, 2)}
-    priorities = {
-        row[0] for row in await rows(crew.store, "SELECT priority FROM rota_runs WHERE schedule LIKE 'late%'")
-    }
-    assert priorities <= {25, 50}
-    firings = await client.schedules.firings("prompt", limit=1_000)
-    waits = [each.started_at - each.due for each in firings if each.started_at is not None and each.due > began]
-    assert all(wait < timedelta(seconds=10) for wait in waits)  # far less than all the others take together

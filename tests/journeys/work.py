@@ -11,6 +11,7 @@ from tests.journeys.clocks import turn_by
 from tests.journeys.ledger import Books, note
 
 import rota
+from rota import clock
 from rota.db import postgres, sqlite
 from rota.engine import sweep
 
@@ -54,6 +55,17 @@ async def nap(seconds: float) -> int:
     me = begin()
     await asyncio.sleep(seconds)
     return end(me)
+
+
+@app.task
+async def idle() -> None:
+    """Does nothing, and writes nothing down: for those who count runs by the thousand."""
+
+
+@app.task
+async def arrive() -> None:
+    """Writes down when it began."""
+    note(BOOKS.arrivals, rota.current_run().id, clock.micros())
 
 
 @app.task(max_lost=OFTEN)

@@ -34,6 +34,7 @@ from rota.store.schedule_rows import (
     to_open,
 )
 from rota.times.decision import Decision, Firing, Skip
+from rota.times.fixed import ON_TIME
 from rota.times.moments import Instant
 from rota.times.overlap import room
 
@@ -148,14 +149,17 @@ class ScheduleStore:
     # Fire
 
     def fire(self, most: int) -> Operation[Fired]:
-        """Decide about the schedules that are due, store their runs, record their skips."""
+        """Decide about the schedules that are due, store their runs, record their skips.
+
+        What is late has half of the round at most: after an outage, what comes due does not wait behind all of it.
+        """
         _, paused, _ = yield from self._clock()
         if paused:
             return Fired(0, 0, 0, {})
-        rows = yield self._db.query("schedules.due", most=most)
-        if not rows:
-            return Fired(0, 0, 0, {})
-        return (yield from self._decide([KnownSchedule(dict(row)) for row in rows]))
+        late = yield self._db.query("schedules.late", most=-(-most // 2), on_time=ON_TIME)
+        due = yield self._db.query("schedules.due", most=most - len(late), on_time=ON_TIME)
+        found = {row["key"]: KnownSchedule(dict(row)) for row in (*late, *due)}  # once, whatever the clock does between
+        return (yield from self._decide(list(found.values())))
 
     def next_wake(self) -> Operation[int | None]:
         """Return how long until a schedule is due; None while all are paused or none will be."""

@@ -44,11 +44,18 @@ SELECT * FROM rota_schedules WHERE key = :key
 -- name: schedules.lock @postgres
 SELECT * FROM rota_schedules WHERE key = ANY(:key::text[]) ORDER BY key FOR UPDATE
 
+-- name: schedules.late @sqlite
+SELECT * FROM rota_schedules WHERE wake <= :now - :on_time ORDER BY wake LIMIT :most
+
+-- name: schedules.late @postgres
+SELECT * FROM rota_schedules WHERE wake <= :now - :on_time::bigint ORDER BY wake LIMIT :most FOR UPDATE SKIP LOCKED
+
 -- name: schedules.due @sqlite
-SELECT * FROM rota_schedules WHERE wake <= :now ORDER BY wake LIMIT :most
+SELECT * FROM rota_schedules WHERE wake <= :now AND wake > :now - :on_time ORDER BY wake LIMIT :most
 
 -- name: schedules.due @postgres
-SELECT * FROM rota_schedules WHERE wake <= :now ORDER BY wake LIMIT :most FOR UPDATE SKIP LOCKED
+SELECT * FROM rota_schedules WHERE wake <= :now AND wake > :now - :on_time::bigint ORDER BY wake LIMIT :most
+FOR UPDATE SKIP LOCKED
 
 -- name: schedules.next_wake
 SELECT min(wake) - CAST(:now AS BIGINT) AS wait, (SELECT paused FROM rota_pause) AS paused FROM rota_schedules
