@@ -907,3 +907,23 @@ async def test_the_default_of_what_late_means_is_a_minute(bench: Bench) -> None:
     assert [row["priority"] for row in await bench.rows()] == [50]
     assert timedelta(seconds=60) == MINUTELY.interval
     assert made().call.name == work.name
+
+
+@pytest.mark.parametrize("reads", range(12))
+async def test_an_instant_that_comes_while_the_rule_is_changed_belongs_to_one_of_the_rules(
+    bench: Bench, clock: Clock, reads: int
+) -> None:
+    """Time goes on while a verb works: here by a millisecond each time that somebody asks for it."""
+    await bench.put(rule=Every("1m"))
+    clock.now = START + 60 * SECOND - 1_000 * reads - 500
+
+    def going() -> int:
+        clock.now += 1_000
+        return clock.now
+
+    bench.db.now = going
+    await bench.put(rule=Every("1h"))
+    bench.db.now = clock
+    (row,) = await ask(bench.db, "SELECT since FROM rota_schedules")
+    was_due = row["since"] >= START + 60 * SECOND
+    assert await bench.ran() == ([(60, "ready")] if was_due else [])

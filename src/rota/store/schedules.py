@@ -97,7 +97,7 @@ class ScheduleStore:
                 if not held:
                     one.set(hold_reason="paused", hold_until=now)
             if each.key in closed:
-                one.set(since=now, asked=None)
+                one.set(since=one["decided_at"], asked=None)  # not later: nothing is due between two rules
         yield from self.look_ahead([known[each.key] for each in touched])
         yield from self._revise(
             [
