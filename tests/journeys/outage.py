@@ -113,7 +113,7 @@ class Outage:
             ],
         )
         # One worker: what it claims, it claims one after the other, and the order can be told.
-        self._crew.python("scheduler", "-m", "rota", "scheduler", "tests.journeys.work:app")
+        self._crew.scheduler()
         self._crew.worker(slots=20, lease=30)
         over = asyncio.Event()
         meanwhile = asyncio.create_task(self._enqueue(over))

@@ -8,17 +8,12 @@ from itertools import pairwise
 
 from tests.journeys import work
 from tests.journeys.ledger import audit, rows
-from tests.journeys.processes import Crew, Process, eventually
+from tests.journeys.processes import Crew, eventually
 
 import rota
 from rota.app import Rota
 
-TARGET = "tests.journeys.work:app"
 SECONDS = 8.0
-
-
-def scheduler(crew: Crew) -> Process:
-    return crew.python("scheduler", "-m", "rota", "scheduler", TARGET)
 
 
 def schedules() -> list[rota.Schedule]:
@@ -41,7 +36,7 @@ async def answers(app: Rota, key: str) -> tuple[list[datetime], int]:
 
 async def test_killed_and_frozen_schedulers_answer_every_due_instant_once(crew: Crew, client: Rota, seed: int) -> None:
     chance = random.Random(seed)
-    schedulers = [scheduler(crew) for _ in range(3)]
+    schedulers = [crew.scheduler() for _ in range(3)]
     workers = [crew.worker(), crew.worker()]
     await crew.working(*workers)
     await client.schedules.put_many(schedules())
@@ -53,7 +48,7 @@ async def test_killed_and_frozen_schedulers_answer_every_due_instant_once(crew: 
         if chance.random() < 0.5:
             victim.kill()
             schedulers.remove(victim)
-            schedulers.append(scheduler(crew))
+            schedulers.append(crew.scheduler())
         else:
             victim.signal(signal.SIGSTOP)
             await asyncio.sleep(chance.uniform(0.1, 0.6))

@@ -69,6 +69,14 @@ async def arrive() -> None:
 
 
 @app.task(max_lost=OFTEN)
+async def planned(plan: str, seconds: float) -> int:
+    """Belongs to a plan that somebody made."""
+    me = begin()
+    await asyncio.sleep(seconds)
+    return end(me)
+
+
+@app.task(max_lost=OFTEN)
 def threaded(seconds: float) -> int:
     me = begin()
     time.sleep(seconds)
