@@ -13,7 +13,7 @@ from tests.journeys.ledger import Books, note
 import rota
 from rota import clock
 from rota.db import postgres, sqlite
-from rota.engine import sweep
+from rota.engine import scheduler, sweep
 
 STORE = os.environ.get("ROTA_STORE", "sqlite://")
 BOOKS = Books(Path(os.environ.get("ROTA_JOURNEY", ".")))
@@ -25,7 +25,7 @@ if wall := os.environ.get("ROTA_JOURNEY_CLOCK"):  # a file that says by how many
     turn_by(Path(wall))
 
 if often := os.environ.get("ROTA_JOURNEY_SWEEP"):  # how often to sweep, where a test has less time
-    sweep._EVERY_SECONDS = float(often)
+    sweep._EVERY_SECONDS = scheduler._HEAL_SECONDS = float(often)
 
 app = rota.Rota(STORE)
 

@@ -909,6 +909,36 @@ async def test_the_default_of_what_late_means_is_a_minute(bench: Bench) -> None:
     assert made().call.name == work.name
 
 
+async def test_after_the_clock_was_set_back_a_schedule_goes_on_and_what_ran_is_not_run_again(bench: Bench) -> None:
+    await bench.put(overlap="allow", max_running=9)
+    await bench.go(60)
+    assert (await bench.go(3660)).runs == 1  # the clock leaps: one run for the hour
+    bench.clock.advance(-3570)
+    assert await bench.db.write(lambda: bench.store.heal(10)) == 1
+    assert await bench.next() == 120
+    assert await bench.db.write(lambda: bench.store.heal(10)) == 0
+    assert [(await bench.go(second)).runs for second in (120, 3600, 3660, 3720)] == [1, 1, 0, 1]
+    assert sorted(await bench.ran()) == [(second, "ready") for second in (60, 120, 3600, 3660, 3720)]
+    assert (await bench.get()).run_count == 5
+
+
+async def test_after_the_clock_was_set_back_an_interval_counts_from_then(bench: Bench) -> None:
+    await bench.put(rule=SINCE_SUCCESS)
+    await bench.go(3600)
+    await bench.work()
+    bench.clock.advance(-3600)
+    assert await bench.db.write(lambda: bench.store.heal(10)) == 1
+    assert await bench.next() == 600
+
+
+async def test_a_clock_that_was_set_back_a_little_is_waited_for(bench: Bench) -> None:
+    await bench.put()
+    await bench.go(60)
+    bench.clock.advance(-59)
+    assert await bench.db.write(lambda: bench.store.heal(10)) == 0
+    assert await bench.next() == 120
+
+
 @pytest.mark.parametrize("reads", range(12))
 async def test_an_instant_that_comes_while_the_rule_is_changed_belongs_to_one_of_the_rules(
     bench: Bench, clock: Clock, reads: int

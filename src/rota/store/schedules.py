@@ -22,6 +22,7 @@ from rota.store.schedule_rows import (
     KnownSchedule,
     Triggered,
     anchored,
+    bring_back,
     closing,
     decision_of,
     first_wake,
@@ -366,11 +367,17 @@ class ScheduleStore:
     # Repair
 
     def heal(self, most: int) -> Operation[int]:
-        """Decide again about active schedules that have neither a next nor a run under way; returns how many."""
-        rows = yield self._db.query("schedules.orphans", most=most)
+        """Decide again about active schedules that have neither a next nor a run under way, and about those whose last
+        decision lies ahead, because the clock was set back since; returns how many.
+        """
+        rows = yield self._db.query("schedules.orphans", most=most, on_time=ON_TIME)
         if not rows:
             return 0
         known = yield from self._lock([row[0] for row in rows], missing=True)
+        now, *_ = yield from self._clock()
+        for one in known.values():
+            if one["decided_at"] > now + ON_TIME:
+                bring_back(one, now)
         yield from self.look_ahead(list(known.values()))
         return len(known)
 

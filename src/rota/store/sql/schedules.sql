@@ -214,4 +214,5 @@ SELECT key FROM rota_schedules
 WHERE state = 'active' AND wake IS NULL
   AND NOT EXISTS (SELECT 1 FROM rota_runs WHERE rota_runs.schedule = rota_schedules.key
                   AND rota_runs.state IN ('waiting', 'ready', 'running'))
+  OR decided_at > CAST(:now AS BIGINT) + CAST(:on_time AS BIGINT)
 LIMIT CAST(:most AS BIGINT)
