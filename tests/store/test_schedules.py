@@ -939,6 +939,18 @@ async def test_a_clock_that_was_set_back_a_little_is_waited_for(bench: Bench) ->
     assert await bench.next() == 120
 
 
+async def test_skips_before_and_after_a_run_are_not_written_as_one(bench: Bench) -> None:
+    await bench.put(overlap="queue_one", missed="all")
+    await bench.go(60)
+    (first,) = await bench.claim()
+    await bench.go(120)
+    await bench.go(180)  # one runs, and one is queued
+    await bench.end(first)
+    await bench.go(360)  # the first of three is queued
+    assert [due for due, _ in await bench.ran()] == [60, 120, 240]
+    assert await bench.skipped() == [("overlap", 180, 180, 1), ("overlap", 300, 360, 2)]
+
+
 @pytest.mark.parametrize("reads", range(12))
 async def test_an_instant_that_comes_while_the_rule_is_changed_belongs_to_one_of_the_rules(
     bench: Bench, clock: Clock, reads: int

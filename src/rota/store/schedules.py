@@ -187,7 +187,10 @@ class ScheduleStore:
             decision = decided[one.key]
             through = one["through"]
             runs += runs_of(one, decision, free=cancelled.get(one.key, 0))
-            skips += [(one.key, skip, through) for skip in decision.skips]
+            first = min((each.due for each in decision.fire), default=None)
+            skips += [
+                (one.key, skip, through if first is None or skip.first < first else None) for skip in decision.skips
+            ]
             late += [now - each.due for each in decision.fire]
             take_in(one, decision, resumed, now)
         stored = yield from self._store(runs)
