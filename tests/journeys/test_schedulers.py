@@ -3,12 +3,17 @@
 import asyncio
 import random
 import signal
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
+import pytest
 from tests.journeys import work
 from tests.journeys.ledger import audit, rows
+from tests.journeys.plans import watch_plans
 from tests.journeys.processes import Crew, eventually
+from tests.journeys.steps import ended
 
 import rota
 from rota.app import Rota
@@ -76,6 +81,34 @@ async def test_killed_and_frozen_schedulers_answer_every_due_instant_once(crew: 
         if each.key.startswith("each"):
             assert skipped == 0, each.key
     assert (await audit(crew.store, crew.books)).wrong == {}
+
+
+VERBS: dict[str, Callable[[Rota], Awaitable[Any]]] = {
+    "remove": lambda client: client.schedules.remove("plan"),
+    "pause": lambda client: client.schedules.pause("plan"),
+    "change": lambda client: client.schedules.change("plan", rule=rota.Every("1h"), call=work.planned.call("new", 0.0)),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_a_run_of_a_schedule_that_is_changed_meanwhile_ends_and_is_the_last_of_the_old_plan(
+    crew: Crew, client: Rota, verb: str
+) -> None:
+    await watch_plans(crew.store)
+    crew.scheduler()
+    crew.worker()
+    call = work.planned.call("old", 1.0)
+    await client.schedules.put(rota.Schedule("plan", call, rota.Every("1s"), overlap="queue_one"))
+    (run,) = await eventually(lambda: rows(crew.store, "SELECT id FROM rota_runs WHERE state = 'running'"))
+    await VERBS[verb](client)
+    (last,) = await rows(crew.store, "SELECT max(id) FROM rota_runs")
+    assert (await ended(client, run[0])).state == "succeeded"
+    marker = rota.Schedule("marker", work.planned.call("marker", 0.0), rota.Every("1s"), overlap="allow", max_running=9)
+    await client.schedules.put(marker)
+    await eventually(lambda: rows(crew.store, "SELECT 1 FROM rota_runs WHERE schedule = 'marker' LIMIT 1 OFFSET 2"))
+    assert await rows_are_none(crew, f"SELECT 1 FROM rota_runs WHERE args LIKE '%old%' AND id > {last[0]}")
+    assert run[0] in {each.run for each in await client.schedules.firings("plan")}
+    assert await rows_are_none(crew, "SELECT 1 FROM journey_plans WHERE what = 'stopped'")
 
 
 async def rows_are_none(crew: Crew, text: str) -> bool:
