@@ -1,7 +1,8 @@
 """Chaos: workers and clients on one store, while processes are killed and stopped and the store itself crashes.
 
-Short as a test; long by `scripts/soak`, which runs `python -m tests.journeys.chaos sqlite|postgres SECONDS`. What
-happens, and when, comes from a seed (`ROTA_TEST_SEED` chooses it); what the processes make of it is the machine's.
+Short as a test; long by `scripts/soak`, which runs `python -m tests.journeys.chaos sqlite|postgres SECONDS`, or with
+schedules that people change meanwhile `schedules-sqlite|schedules-postgres`. What happens, and when, comes from a seed
+(`ROTA_TEST_SEED` chooses it); what the processes make of it is the machine's.
 """
 
 import asyncio
@@ -16,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.journeys.ledger import Findings, audit, rows, watch
-from tests.journeys.processes import Crew, Process
+from tests.journeys.plans import PlanFindings, audit_plans, watch_plans
+from tests.journeys.processes import Crew, Process, eventually
 from tests.journeys.steps import quiet
 from tests.journeys.work import nap
 from tests.servers import Servers
@@ -49,20 +51,23 @@ class Figures:
     exits: list[str] = field(default_factory=list)
     """Processes that ended although nobody had told them to."""
     findings: Findings = field(default_factory=Findings)
+    plans: PlanFindings | None = None
 
     def __str__(self) -> str:
         found = self.findings
+        plans = "" if self.plans is None else f" {self.plans},"
         return (
             f"kills {self.kills}, stops {self.stops}, crashes of the store {self.crashes}, accepted {found.accepted},"
             f" ended {found.ended}, lost {len(found.lost)}, doubled {len(found.doubled)},"
             f" slowest rescue {self.slowest_rescue:.1f} s, slowest recovery {self.slowest_recovery:.1f} s,"
-            f" seed {self.seed}"
+            f"{plans} seed {self.seed}"
         )
 
     @property
     def wrong(self) -> dict[str, object]:
         """What must be empty, and is not."""
-        return self.findings.wrong | ({"exits": self.exits} if self.exits else {})
+        plans = self.plans.mistakes if self.plans else []
+        return self.findings.wrong | ({"exits": self.exits} if self.exits else {}) | ({"plans": plans} if plans else {})
 
 
 class Chaos:
@@ -73,19 +78,32 @@ class Chaos:
         self._chance = random.Random(seed)
         self._servers = servers
         self._workers: list[Process] = []
+        self._schedulers: list[Process] = []
         self._clients: list[Process] = []
         self._stopped: dict[Process, asyncio.Task[None]] = {}
         self._killed: dict[int, float] = {}
         self._recovering: set[asyncio.Task[None]] = set()
         self.figures = Figures(seed)
 
-    async def run(self, seconds: float, *, workers: int = 3, clients: int = 2, crashes: int = 0) -> Figures:
+    async def run(
+        self,
+        seconds: float,
+        *,
+        workers: int = 3,
+        clients: int = 2,
+        schedulers: int = 0,
+        planners: int = 0,
+        crashes: int = 0,
+    ) -> Figures:
         """Do harm for this long, with so many crashes of the store at least; then rest, and compare the books."""
         self._workers = [self._crew.worker() for _ in range(workers)]
-        self._clients = [self._crew.client(self._chance.randrange(10**9)) for _ in range(clients)]
+        self._schedulers = [self._crew.scheduler() for _ in range(schedulers)]
+        self._clients = [self._crew.client(self._number()) for _ in range(clients)]
+        self._clients += [self._crew.planner(self._number()) for _ in range(planners)]
         await self._crew.working(*self._workers)
-        harms: list[Callable[[], Awaitable[None]]] = [self._kill_worker] * 6 + [self._stop_worker] * 3
+        harms: list[Callable[[], Awaitable[None]]] = [self._kill_worker] * 6 + [self._stop] * 3
         harms += [self._kill_client] * 2 + ([self._crash_store] if self._servers else [])
+        harms += ([self._kill_scheduler] * 3 + [self._stop] * 3) if schedulers else []
         until = clock.monotonic() + seconds
         while clock.monotonic() < until:
             await asyncio.sleep(self._chance.uniform(0.05, 1.5))
@@ -94,21 +112,37 @@ class Chaos:
                 await self._chance.choice(harms)()
         while self.figures.crashes < crashes:
             await self._crash_store()
-        await self._rest()
+        await self._rest(planned=planners > 0)
         return self.figures
 
+    def _number(self) -> int:
+        return self._chance.randrange(10**9)
+
     async def _kill_worker(self) -> None:
-        victim = self._chance.choice(self._workers)
+        victim = self._kill(self._workers)
+        self._killed[victim.pid] = clock.micros() / 1_000_000
+        self._workers.append(self._crew.worker())
+
+    async def _kill_scheduler(self) -> None:
+        self._kill(self._schedulers)
+        self._schedulers.append(self._crew.scheduler())
+
+    async def _kill_client(self) -> None:
+        planner = self._kill(self._clients).name.startswith("planner")
+        self._clients.append((self._crew.planner if planner else self._crew.client)(self._number()))
+
+    def _kill(self, crowd: list[Process]) -> Process:
+        victim = self._chance.choice(crowd)
+        crowd.remove(victim)
         thaw = self._stopped.pop(victim, None)
         if thaw is not None:
             thaw.cancel()
         victim.kill()
-        self._killed[victim.pid] = clock.micros() / 1_000_000
         self.figures.kills += 1
-        self._workers[self._workers.index(victim)] = self._crew.worker()
+        return victim
 
-    async def _stop_worker(self) -> None:
-        victim = self._chance.choice(self._workers)
+    async def _stop(self) -> None:
+        victim = self._chance.choice([*self._workers, *self._schedulers])
         if victim in self._stopped:
             return
         seconds = self._chance.uniform(0.2, 2.5 * self._crew.lease)
@@ -121,12 +155,6 @@ class Chaos:
         victim.signal(signal.SIGSTOP)
         self._stopped[victim] = asyncio.create_task(thaw())
         self.figures.stops += 1
-
-    async def _kill_client(self) -> None:
-        victim = self._chance.choice(self._clients)
-        victim.kill()
-        self.figures.kills += 1
-        self._clients[self._clients.index(victim)] = self._crew.client(self._chance.randrange(10**9))
 
     async def _crash_store(self) -> None:
         assert self._servers is not None
@@ -149,15 +177,19 @@ class Chaos:
             return
         self.figures.slowest_recovery = max(self.figures.slowest_recovery, clock.monotonic() - began)
 
-    def _look_for_exits(self, *processes: Process) -> None:
-        for number, each in enumerate(self._workers):
-            if each.gone and not each.said("working "):  # it found no store when it began: its supervisor tries again
-                self._workers[number] = self._crew.worker()
-        for each in processes or (*self._workers, *self._clients):
+    def _look_for_exits(self) -> None:
+        for crowd, start, word in (
+            (self._workers, self._crew.worker, "working "),
+            (self._schedulers, self._crew.scheduler, "firing; "),
+        ):
+            for number, each in enumerate(crowd):
+                if each.gone and not each.said(word):  # it found no store when it began: its supervisor tries again
+                    crowd[number] = start()
+        for each in (*self._workers, *self._schedulers, *self._clients):
             if each.gone and each.name not in " ".join(self.figures.exits):
                 self.figures.exits.append(f"{each.name}: {each.log.read_text()[-2_000:]}")
 
-    async def _rest(self) -> None:
+    async def _rest(self, *, planned: bool) -> None:
         for thaw in tuple(self._stopped.values()):
             await thaw
         await asyncio.gather(*self._recovering)
@@ -166,10 +198,30 @@ class Chaos:
             each.signal(signal.SIGTERM)
         for each in self._clients:
             assert await each.exit_code() in (0, -signal.SIGTERM), each.log.read_text()
+        self._clients.clear()
+        if planned:
+            await self._all_go_on()
         await quiet(self._crew, QUIET_SECONDS)
-        self._look_for_exits(*self._workers)
+        self._look_for_exits()
         self.figures.findings = await audit(self._crew.store, self._crew.books)
         self.figures.slowest_rescue = await self._slowest_rescue()
+        if planned:
+            self.figures.plans = await audit_plans(self._crew.store, self._crew.books, self._chance)
+
+    async def _all_go_on(self) -> None:
+        """Resume all schedules, wait until each has answered an instant that came after, and hold them."""
+        async with Rota(self._crew.store) as app:
+            for each in await app.schedules.list(state="paused"):
+                await app.schedules.resume(each.key)
+            since = clock.micros()
+            late = f"SELECT 1 FROM rota_schedules WHERE through IS NULL OR through < {since}"
+
+            async def none() -> bool:
+                return not await rows(self._crew.store, late)
+
+            await eventually(none, QUIET_SECONDS, "an answer from every schedule")
+            await app.schedules.pause(prefix="fixed")
+            await app.schedules.pause(prefix="anchored")
 
     async def _slowest_rescue(self) -> float:
         """Worker names hold the process number, so the store tells when the runs of a killed one were taken back."""
@@ -185,14 +237,18 @@ class Chaos:
 async def long_run(kind: str, seconds: float) -> tuple[Figures, Path]:
     """Run chaos on a store of its own."""
     seed = chosen_seed()
-    servers = Servers.new() if kind == "postgres" else None
+    servers = Servers.new() if kind.endswith("postgres") else None
+    planned = kind.startswith("schedules-")
+    crowd = {"workers": 3, "clients": 0, "schedulers": 3, "planners": 3} if planned else {}
     try:
         folder = Path(tempfile.mkdtemp(prefix="rota-chaos-"))  # kept where something is wrong: the logs tell what
         store = servers.url("postgres") if servers else f"sqlite:///{folder}/rota.db"
         async with Rota(store):
             await watch(store)
+            if planned:
+                await watch_plans(store)
         with Crew(store, folder, hurry=False) as crew:
-            figures = await Chaos(crew, seed, servers).run(seconds)
+            figures = await Chaos(crew, seed, servers).run(seconds, **crowd)
         if not figures.wrong:
             shutil.rmtree(folder)
         return figures, folder

@@ -66,16 +66,21 @@ async def rows(store: str, text: str) -> list[Any]:
         await link.close()
 
 
-async def watch(store: str) -> None:
-    """Have the store itself write down each time that a run ends, or comes back from its end."""
+async def execute(store: str, text: str) -> None:
+    """Tell the store something behind Rota's back."""
     if store.startswith("sqlite"):
         connection = sqlite3.connect(store.removeprefix("sqlite:///"), timeout=30)
-        connection.executescript(_TABLES + _TRIGGER["sqlite"])
+        connection.executescript(text)
         connection.close()
         return
     link = await asyncpg.connect(store)
-    await link.execute(_TABLES + _TRIGGER["postgres"])
+    await link.execute(text)
     await link.close()
+
+
+async def watch(store: str) -> None:
+    """Have the store itself write down each time that a run ends, or comes back from its end."""
+    await execute(store, _TABLES + _TRIGGER["sqlite" if store.startswith("sqlite") else "postgres"])
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,14 @@ class Books:
     @property
     def effects(self) -> Path:
         return self.folder / "effects"
+
+    @property
+    def arrivals(self) -> Path:
+        return self.folder / "arrivals"
+
+    @property
+    def plans(self) -> Path:
+        return self.folder / "plans"
 
     def mistakes(self) -> list[str]:
         """Return what the logs say that no log may say."""

@@ -96,6 +96,14 @@ class Crew:
         """Start a client that enqueues until it is stopped."""
         return self.python("client", "-m", "tests.journeys.client", str(seed), *words, store=store)
 
+    def scheduler(self, **more: str) -> Process:
+        """Start a scheduler; `more` is added to its environment."""
+        return self.python("scheduler", "-m", "rota", "scheduler", "tests.journeys.work:app", **more)
+
+    def planner(self, seed: int) -> Process:
+        """Start a client that changes schedules until it is stopped."""
+        return self.python("planner", "-m", "tests.journeys.planner", str(seed))
+
     def python(self, kind: str, *words: str, store: str | None = None, **more: str) -> Process:
         name = f"{kind}-{len(self.processes)}"
         log = self.books.folder / f"{name}.log"

@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 from tests.journeys.chaos import Chaos
 from tests.journeys.ledger import watch
+from tests.journeys.plans import watch_plans
 from tests.journeys.processes import Crew
 from tests.servers import Servers, psql
 
@@ -22,6 +23,16 @@ async def test_killed_and_stopped_processes_lose_nothing_and_double_nothing_on_s
     assert figures.wrong == {}, figures
     assert figures.kills, figures
     assert figures.findings.accepted, figures
+
+
+async def test_schedules_that_people_change_while_processes_die_answer_every_instant_once(
+    crew: Crew, seed: int
+) -> None:
+    await watch_plans(crew.store)
+    figures = await Chaos(crew, seed, None).run(2 * SECONDS, workers=2, clients=0, schedulers=3, planners=3)
+    assert figures.wrong == {}, figures
+    assert figures.plans is not None
+    assert figures.plans.runs, figures
 
 
 @pytest.mark.xdist_group("servers to break")

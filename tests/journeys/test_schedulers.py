@@ -3,24 +3,22 @@
 import asyncio
 import random
 import signal
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
+import pytest
 from tests.journeys import work
 from tests.journeys.ledger import audit, rows
-from tests.journeys.processes import Crew, Process, eventually
-from tests.stores import ask
+from tests.journeys.plans import watch_plans
+from tests.journeys.processes import Crew, eventually
+from tests.journeys.steps import ended
 
 import rota
-from rota import clock
 from rota.app import Rota
 
-TARGET = "tests.journeys.work:app"
 SECONDS = 8.0
-
-
-def scheduler(crew: Crew) -> Process:
-    return crew.python("scheduler", "-m", "rota", "scheduler", TARGET)
 
 
 def schedules() -> list[rota.Schedule]:
@@ -43,7 +41,7 @@ async def answers(app: Rota, key: str) -> tuple[list[datetime], int]:
 
 async def test_killed_and_frozen_schedulers_answer_every_due_instant_once(crew: Crew, client: Rota, seed: int) -> None:
     chance = random.Random(seed)
-    schedulers = [scheduler(crew) for _ in range(3)]
+    schedulers = [crew.scheduler() for _ in range(3)]
     workers = [crew.worker(), crew.worker()]
     await crew.working(*workers)
     await client.schedules.put_many(schedules())
@@ -55,7 +53,7 @@ async def test_killed_and_frozen_schedulers_answer_every_due_instant_once(crew: 
         if chance.random() < 0.5:
             victim.kill()
             schedulers.remove(victim)
-            schedulers.append(scheduler(crew))
+            schedulers.append(crew.scheduler())
         else:
             victim.signal(signal.SIGSTOP)
             await asyncio.sleep(chance.uniform(0.1, 0.6))
@@ -85,47 +83,33 @@ async def test_killed_and_frozen_schedulers_answer_every_due_instant_once(crew: 
     assert (await audit(crew.store, crew.books)).wrong == {}
 
 
+VERBS: dict[str, Callable[[Rota], Awaitable[Any]]] = {
+    "remove": lambda client: client.schedules.remove("plan"),
+    "pause": lambda client: client.schedules.pause("plan"),
+    "change": lambda client: client.schedules.change("plan", rule=rota.Every("1h"), call=work.planned.call("new", 0.0)),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_a_run_of_a_schedule_that_is_changed_meanwhile_ends_and_is_the_last_of_the_old_plan(
+    crew: Crew, client: Rota, verb: str
+) -> None:
+    await watch_plans(crew.store)
+    crew.scheduler()
+    crew.worker()
+    call = work.planned.call("old", 1.0)
+    await client.schedules.put(rota.Schedule("plan", call, rota.Every("1s"), overlap="queue_one"))
+    (run,) = await eventually(lambda: rows(crew.store, "SELECT id FROM rota_runs WHERE state = 'running'"))
+    await VERBS[verb](client)
+    (last,) = await rows(crew.store, "SELECT max(id) FROM rota_runs")
+    assert (await ended(client, run[0])).state == "succeeded"
+    marker = rota.Schedule("marker", work.planned.call("marker", 0.0), rota.Every("1s"), overlap="allow", max_running=9)
+    await client.schedules.put(marker)
+    await eventually(lambda: rows(crew.store, "SELECT 1 FROM rota_runs WHERE schedule = 'marker' LIMIT 1 OFFSET 2"))
+    assert await rows_are_none(crew, f"SELECT 1 FROM rota_runs WHERE args LIKE '%old%' AND id > {last[0]}")
+    assert run[0] in {each.run for each in await client.schedules.firings("plan")}
+    assert await rows_are_none(crew, "SELECT 1 FROM journey_plans WHERE what = 'stopped'")
+
+
 async def rows_are_none(crew: Crew, text: str) -> bool:
     return not await rows(crew.store, text)
-
-
-async def test_after_an_outage_the_policies_are_obeyed_and_what_is_on_time_is_not_starved(
-    crew: Crew, client: Rota
-) -> None:
-    """Two thousand schedules that missed two hours, and one that is on time: it does not wait behind them."""
-    late = [
-        rota.Schedule(f"late-{n}", work.nap.call(0.0), rota.Every("10m"), missed=("latest", "none")[n % 2])
-        for n in range(2_000)
-    ]
-    await client.schedules.put_many(late)
-    ago = 2 * 3_600_000_000
-    await ask(
-        client._db,
-        f"UPDATE rota_schedules SET since = since - {ago}, wake = wake - {ago}, next = next - {ago},"
-        f" decided_at = decided_at - {ago}",
-    )
-    await client.schedules.put(rota.Schedule("prompt", work.nap.call(0.0), rota.Every("1s"), missed="all"))
-    scheduler(crew)
-    crew.worker(slots=20)
-    began = clock.now()
-    await eventually(
-        lambda: rows_are_none(
-            crew,
-            "SELECT 1 FROM rota_runs WHERE state IN ('waiting', 'ready', 'running') AND schedule LIKE 'late%'"
-            " UNION ALL SELECT 1 FROM rota_schedules WHERE key LIKE 'late%' AND through IS NULL",
-        ),
-        60,
-    )
-    counted = await rows(
-        crew.store, "SELECT schedule, count(*) FROM rota_runs WHERE schedule LIKE 'late%' GROUP BY schedule"
-    )
-    assert {row[1] for row in counted} == {1}
-    caught_up = {row[0] for row in counted}
-    assert caught_up >= {f"late-{n}" for n in range(0, 2_000, 2)}
-    priorities = {
-        row[0] for row in await rows(crew.store, "SELECT priority FROM rota_runs WHERE schedule LIKE 'late%'")
-    }
-    assert priorities <= {25, 50}
-    firings = await client.schedules.firings("prompt", limit=1_000)
-    waits = [each.started_at - each.due for each in firings if each.started_at is not None and each.due > began]
-    assert all(wait < timedelta(seconds=10) for wait in waits)  # far less than all the others take together

@@ -11,8 +11,9 @@ from tests.journeys.clocks import turn_by
 from tests.journeys.ledger import Books, note
 
 import rota
+from rota import clock
 from rota.db import postgres, sqlite
-from rota.engine import sweep
+from rota.engine import scheduler, sweep
 
 STORE = os.environ.get("ROTA_STORE", "sqlite://")
 BOOKS = Books(Path(os.environ.get("ROTA_JOURNEY", ".")))
@@ -24,7 +25,7 @@ if wall := os.environ.get("ROTA_JOURNEY_CLOCK"):  # a file that says by how many
     turn_by(Path(wall))
 
 if often := os.environ.get("ROTA_JOURNEY_SWEEP"):  # how often to sweep, where a test has less time
-    sweep._EVERY_SECONDS = float(often)
+    sweep._EVERY_SECONDS = scheduler._HEAL_SECONDS = float(often)
 
 app = rota.Rota(STORE)
 
@@ -51,6 +52,25 @@ def end(me: rota.CurrentRun) -> int:
 
 @app.task(max_lost=OFTEN)
 async def nap(seconds: float) -> int:
+    me = begin()
+    await asyncio.sleep(seconds)
+    return end(me)
+
+
+@app.task
+async def idle() -> None:
+    """Does nothing, and writes nothing down: for those who count runs by the thousand."""
+
+
+@app.task
+async def arrive() -> None:
+    """Writes down when it began."""
+    note(BOOKS.arrivals, rota.current_run().id, clock.micros())
+
+
+@app.task(max_lost=OFTEN)
+async def planned(plan: str, seconds: float) -> int:
+    """Belongs to a plan that somebody made."""
     me = begin()
     await asyncio.sleep(seconds)
     return end(me)

@@ -907,3 +907,65 @@ async def test_the_default_of_what_late_means_is_a_minute(bench: Bench) -> None:
     assert [row["priority"] for row in await bench.rows()] == [50]
     assert timedelta(seconds=60) == MINUTELY.interval
     assert made().call.name == work.name
+
+
+async def test_after_the_clock_was_set_back_a_schedule_goes_on_and_what_ran_is_not_run_again(bench: Bench) -> None:
+    await bench.put(overlap="allow", max_running=9)
+    await bench.go(60)
+    assert (await bench.go(3660)).runs == 1  # the clock leaps: one run for the hour
+    bench.clock.advance(-3570)
+    assert await bench.db.write(lambda: bench.store.heal(10)) == 1
+    assert await bench.next() == 120
+    assert await bench.db.write(lambda: bench.store.heal(10)) == 0
+    assert [(await bench.go(second)).runs for second in (120, 3600, 3660, 3720)] == [1, 1, 0, 1]
+    assert sorted(await bench.ran()) == [(second, "ready") for second in (60, 120, 3600, 3660, 3720)]
+    assert (await bench.get()).run_count == 5
+
+
+async def test_after_the_clock_was_set_back_an_interval_counts_from_then(bench: Bench) -> None:
+    await bench.put(rule=SINCE_SUCCESS)
+    await bench.go(3600)
+    await bench.work()
+    bench.clock.advance(-3600)
+    assert await bench.db.write(lambda: bench.store.heal(10)) == 1
+    assert await bench.next() == 600
+
+
+async def test_a_clock_that_was_set_back_a_little_is_waited_for(bench: Bench) -> None:
+    await bench.put()
+    await bench.go(60)
+    bench.clock.advance(-59)
+    assert await bench.db.write(lambda: bench.store.heal(10)) == 0
+    assert await bench.next() == 120
+
+
+async def test_skips_before_and_after_a_run_are_not_written_as_one(bench: Bench) -> None:
+    await bench.put(overlap="queue_one", missed="all")
+    await bench.go(60)
+    (first,) = await bench.claim()
+    await bench.go(120)
+    await bench.go(180)  # one runs, and one is queued
+    await bench.end(first)
+    await bench.go(360)  # the first of three is queued
+    assert [due for due, _ in await bench.ran()] == [60, 120, 240]
+    assert await bench.skipped() == [("overlap", 180, 180, 1), ("overlap", 300, 360, 2)]
+
+
+@pytest.mark.parametrize("reads", range(12))
+async def test_an_instant_that_comes_while_the_rule_is_changed_belongs_to_one_of_the_rules(
+    bench: Bench, clock: Clock, reads: int
+) -> None:
+    """Time goes on while a verb works: here by a millisecond each time that somebody asks for it."""
+    await bench.put(rule=Every("1m"))
+    clock.now = START + 60 * SECOND - 1_000 * reads - 500
+
+    def going() -> int:
+        clock.now += 1_000
+        return clock.now
+
+    bench.db.now = going
+    await bench.put(rule=Every("1h"))
+    bench.db.now = clock
+    (row,) = await ask(bench.db, "SELECT since FROM rota_schedules")
+    was_due = row["since"] >= START + 60 * SECOND
+    assert await bench.ran() == ([(60, "ready")] if was_due else [])

@@ -45,7 +45,7 @@ class Firer:
 
     async def run_once(self) -> float:
         """Fire what is due; returns in how many seconds to come again."""
-        if (await self.fire()).schedules == _MOST:
+        if (await self.fire()).schedules >= _MOST:
             return 0.0
         wait = await self._db.read(self._schedules.next_wake)
         return _LONGEST_SECONDS if wait is None else min(max(wait / 1_000_000, 0.0), _LONGEST_SECONDS)

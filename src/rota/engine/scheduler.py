@@ -57,10 +57,10 @@ class Scheduler:
             self.admitter.bell.ring()
 
     async def heal_once(self) -> int:
-        """Find active schedules without a next and without a run under way, and give them one; returns how many."""
+        """Find schedules that would wait for ever, or by a clock that was set back; returns how many go on."""
         found = await self._db.write(lambda: self._schedules.heal(_HEAL_MOST))
         if found:
-            _log.warning("%s schedules had no next instant and no run under way; they go on", found)
+            _log.warning("%s schedules had no next instant, or one by a clock that was set back; they go on", found)
             self.firer.bell.ring()
         return found
 

@@ -264,6 +264,18 @@ def _lift(one: KnownSchedule, resumed: Instant | None, now: Instant) -> None:
             one.set(state="active")
 
 
+def bring_back(one: KnownSchedule, now: Instant) -> None:
+    """Let a schedule go on from now that was decided about by a clock which has been set back since.
+
+    What it answered that lies ahead comes again; where that has a run, the unique index sees to it that it stays one.
+    """
+    ahead = one["decided_at"] - now
+    for name in ("since", "through", "due", "started", "finished", "succeeded"):
+        if one[name] is not None:
+            one.set(**{name: min(one[name], now)})
+    one.set(asked=None if one["asked"] is None else one["asked"] - ahead, decided_at=now)
+
+
 def _waking(one: KnownSchedule, decision: Decision) -> Instant | None:
     """Return when to decide again: at a hold's end, so that nobody is said to be held who is not, or as decided."""
     if one["state"] not in ("paused", "parked") or one["hold_until"] is None:

@@ -22,6 +22,7 @@ from rota.store.schedule_rows import (
     KnownSchedule,
     Triggered,
     anchored,
+    bring_back,
     closing,
     decision_of,
     first_wake,
@@ -35,6 +36,7 @@ from rota.store.schedule_rows import (
     to_open,
 )
 from rota.times.decision import Decision, Firing, Skip
+from rota.times.fixed import ON_TIME
 from rota.times.moments import Instant
 from rota.times.overlap import room
 
@@ -111,7 +113,7 @@ class ScheduleStore:
                 if not held:
                     one.set(hold_reason="paused", hold_until=now)
             if each.key in closed:
-                one.set(since=now, asked=None)
+                one.set(since=one["decided_at"], asked=None)  # not later: nothing is due between two rules
         yield from self.look_ahead([known[each.key] for each in touched])
         yield from self._revise(
             [
@@ -170,14 +172,17 @@ class ScheduleStore:
     # Fire
 
     def fire(self, most: int) -> Operation[Fired]:
-        """Decide about the schedules that are due, store their runs, record their skips."""
+        """Decide about the schedules that are due, store their runs, record their skips.
+
+        What is late has a share of its own, not all: after an outage, what comes due does not wait behind it.
+        """
         _, paused, _ = yield from self._clock()
         if paused:
             return Fired(0, 0, 0, {})
-        rows = yield self._db.query("schedules.due", most=most)
-        if not rows:
-            return Fired(0, 0, 0, {})
-        return (yield from self._decide(known_schedules(rows)))
+        due = yield self._db.query("schedules.due", most=most, on_time=ON_TIME)
+        late = yield self._db.query("schedules.late", most=max(-(-most // 2), most - len(due)), on_time=ON_TIME)
+        found = {one.key: one for one in known_schedules([*due, *late])}  # once, whatever the clock does between
+        return (yield from self._decide(list(found.values())))
 
     def next_wake(self) -> Operation[int | None]:
         """Return how long until a schedule is due; None while all are paused or none will be."""
@@ -204,7 +209,10 @@ class ScheduleStore:
             decision = decided[one.key]
             through = one["through"]
             runs += runs_of(one, decision, free=cancelled.get(one.key, 0))
-            skips += [(one.key, skip, through) for skip in decision.skips]
+            first = min((each.due for each in decision.fire), default=None)
+            skips += [
+                (one.key, skip, through if first is None or skip.first < first else None) for skip in decision.skips
+            ]
             late += [now - each.due for each in decision.fire]
             take_in(one, decision, resumed, now)
         stored = yield from self._store(runs)
@@ -391,11 +399,19 @@ class ScheduleStore:
     # Repair
 
     def heal(self, most: int) -> Operation[int]:
-        """Decide again about active schedules that have neither a next nor a run under way; returns how many."""
-        rows = yield self._db.query("schedules.orphans", most=most)
+        """Decide again about active schedules that have neither a next nor a run under way, and about those whose last
+        decision lies ahead, because the clock was set back since; returns how many.
+        """
+        rows = yield self._db.query("schedules.orphans", most=most, on_time=ON_TIME)
         if not rows:
             return 0
         known = yield from self._lock([row[0] for row in rows], missing=True)
+        now, *_ = yield from self._clock()
+        ahead = [one for one in known.values() if one["decided_at"] > now + ON_TIME]
+        for one in ahead:
+            bring_back(one, now)
+        if ahead:  # what was skipped ahead of time comes again, and is answered then
+            yield self._db.many("skips.retract", ("key",), [(one.key,) for one in ahead])
         yield from self.look_ahead(list(known.values()))
         return len(known)
 

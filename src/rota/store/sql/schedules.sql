@@ -44,11 +44,18 @@ SELECT * FROM rota_schedules WHERE key = :key
 -- name: schedules.lock @postgres
 SELECT * FROM rota_schedules WHERE key = ANY(:key::text[]) ORDER BY key FOR UPDATE
 
+-- name: schedules.late @sqlite
+SELECT * FROM rota_schedules WHERE wake <= :now - :on_time ORDER BY wake LIMIT :most
+
+-- name: schedules.late @postgres
+SELECT * FROM rota_schedules WHERE wake <= :now - :on_time::bigint ORDER BY wake LIMIT :most FOR UPDATE SKIP LOCKED
+
 -- name: schedules.due @sqlite
-SELECT * FROM rota_schedules WHERE wake <= :now ORDER BY wake LIMIT :most
+SELECT * FROM rota_schedules WHERE wake <= :now AND wake > :now - :on_time ORDER BY wake LIMIT :most
 
 -- name: schedules.due @postgres
-SELECT * FROM rota_schedules WHERE wake <= :now ORDER BY wake LIMIT :most FOR UPDATE SKIP LOCKED
+SELECT * FROM rota_schedules WHERE wake <= :now AND wake > :now - :on_time::bigint ORDER BY wake LIMIT :most
+FOR UPDATE SKIP LOCKED
 
 -- name: schedules.next_wake
 SELECT min(wake) - CAST(:now AS BIGINT) AS wait, (SELECT paused FROM rota_pause) AS paused FROM rota_schedules
@@ -236,4 +243,11 @@ SELECT key FROM rota_schedules
 WHERE state = 'active' AND wake IS NULL
   AND NOT EXISTS (SELECT 1 FROM rota_runs WHERE rota_runs.schedule = rota_schedules.key
                   AND rota_runs.state IN ('waiting', 'ready', 'running'))
+UNION SELECT key FROM rota_schedules WHERE decided_at > CAST(:now AS BIGINT) + CAST(:on_time AS BIGINT)
 LIMIT CAST(:most AS BIGINT)
+
+-- name: skips.retract @sqlite
+DELETE FROM rota_skips WHERE schedule = :key AND first > :now
+
+-- name: skips.retract @postgres
+DELETE FROM rota_skips WHERE schedule = ANY(:key::text[]) AND first > CAST(:now AS BIGINT)
