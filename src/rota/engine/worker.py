@@ -298,6 +298,8 @@ class Worker:
         for each in running:
             each.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+        self._running.clear()  # one that was stopped before it began does not take itself out, and would keep its slot
+        self._quarantined.clear()
         while self._renewer is None and not self._stopping:
             try:
                 await self._enter()
