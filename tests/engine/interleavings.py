@@ -30,7 +30,18 @@ from typing import Any, ClassVar, TypeVar, cast
 from unittest.mock import patch
 
 from tests.engine.virtual_loop import VirtualLoop
-from tests.engine.witness import ANSWERS, GOING, LIMITED, NEW_MOVES, OWN, WATCH, Witness, check_answers, stretches
+from tests.engine.witness import (
+    ANSWERS,
+    GOING,
+    LIMITED,
+    LOSSES,
+    NEW_MOVES,
+    OWN,
+    WATCH,
+    Witness,
+    check_answers,
+    stretches,
+)
 from tests.stores import SECOND, SQL, START, ask, sql
 
 from rota import clock
@@ -347,7 +358,7 @@ class Renewals(Renewer):
         with door.world.readings(replay=before):
             renewal = self.run_once()
         if renewal.held:
-            door.world.renewed[self._worker] = asked_at
+            door.world.hear_renewal(self._worker, asked_at)
         return renewal
 
 
@@ -426,6 +437,8 @@ class World:
         # Where steps can meet, they are to do so.
         self.delays = [0.0, 0.1, 0.5] if self.concurrent else [0.0, 0.001, 0.003, 0.01, 0.05, 0.4]
         self.at_once = self.chance.choice([1, 2])
+        self._rules = self.chance.sample(sorted(RULES), self.chance.choice([1, 2, 5]))
+        """Only some, so that there are times in which nothing is due."""
         self.schedules = {key: self._drawn(key) for key in ("a", "b", "c")}
         self.declared = self._drawn("declared")
         self.processes = [Process(self, kind, n) for n in range(1, 4) for kind in ("scheduler", "worker")]
@@ -443,7 +456,7 @@ class World:
         return Schedule(key, chance.choice(TASKS).call(), self._rule(), **options)
 
     def _rule(self) -> Rule:
-        return RULES[self.chance.choice(sorted(RULES))]
+        return RULES[self.chance.choice(self._rules)]
 
     def app(self, door: Door) -> Rota:
         """Return the application of a process."""
@@ -737,10 +750,19 @@ class World:
             good = self.loop.time() < renewed + LEASE and sweeper.swept_at < since
             assert not good, f"{worker} lost its runs {self.loop.time() - renewed:.3f} s after its lease was renewed"
 
+    def hear_renewal(self, worker: str, at: float) -> None:
+        """Hear that a worker asked for a renewal then, and got it."""
+        self.renewed[worker] = at
+        self._forget_the_gone()
+
     def swept(self, sweeper: Door) -> None:
-        """Forget the workers that are gone; what one of them still claims is nobody's."""
+        """Hear that somebody swept."""
         sweeper.swept_at = min(sweeper.swept_at, self.loop.time())
         sweeper.swept_last = (self.loop.time(), self.clock.off)
+        self._forget_the_gone()
+
+    def _forget_the_gone(self) -> None:
+        """Forget the workers that are gone: what one of them still claims is nobody's."""
         if self._rows is not None:
             there = {row["id"] for row in self._rows("SELECT id FROM rota_workers", {})}
             self.renewed = {worker: at for worker, at in self.renewed.items() if worker in there}
@@ -776,6 +798,9 @@ class World:
         if self.concurrent:
             self.witness.hear(await self._ask(NEW_MOVES, after=0), None, UNIQUE_FOR)
         self.witness.account()
+        for row in await self._ask(LOSSES):
+            known = row["id"] in self.witness.asked_back  # who begins anew
+            assert known or row["lost"] == row["number"], f"{row['id']} counts {row['lost']} of {row['number']} losses"
         answered = stretches(await self._ask(ANSWERS))
         runs = await self._ask("SELECT schedule, kind, nominal FROM rota_runs WHERE schedule IS NOT NULL")
         skips = await self._ask("SELECT * FROM rota_skips ORDER BY first")

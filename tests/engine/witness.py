@@ -97,6 +97,9 @@ LIMITED = (
     "SELECT limits, count(*) AS number FROM rota_runs WHERE state = 'running' AND limits IS NOT NULL GROUP BY limits"
 )
 
+LOSSES = """SELECT id, lost,
+  (SELECT count(*) FROM rota_attempts WHERE run = rota_runs.id AND outcome = 'lost') AS number FROM rota_runs"""
+
 
 @dataclass
 class Life:
