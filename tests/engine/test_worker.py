@@ -14,6 +14,7 @@ from rota.context import current_run
 from rota.engine import claim as claiming
 from rota.engine import execute
 from rota.engine import settle as settling
+from rota.engine.claim import Claimer
 from rota.engine.worker import Worker
 from rota.errors import StoreUnavailable
 from rota.store.runs import RunStore
@@ -246,6 +247,34 @@ async def test_a_worker_that_cannot_trust_its_lease_acts_as_if_it_were_lost(app:
         stage.go_on.set()
         await app.runs.wait(run, timeout=LONG)
     assert await state(app, run) == ("succeeded", 2, 1)
+
+
+async def test_a_run_whose_lease_was_lost_before_it_began_keeps_no_slot(
+    app: Rota, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = Claimer.run_once
+    stood_still = False
+
+    async def long_claim(self: Claimer, *free: int, quarantine: bool) -> Any:
+        nonlocal stood_still
+        found = await claim(self, *free, quarantine=quarantine)
+        if found and not stood_still:
+            stood_still = True
+            assert worker._renewer is not None
+            worker._renewer._until = 0
+        return found
+
+    monkeypatch.setattr(Claimer, "run_once", long_claim)
+    async with working(app, slots=2) as (worker, _):
+        before = worker.id
+        run = await app.enqueue(stage.long.call())
+        await until(lambda: worker.id != before)
+        assert not worker._running
+        await ask(app._db, "UPDATE rota_workers SET lease = 0 WHERE id = :id", id=before)
+        await worker.sweeper.run_once()
+        stage.go_on.set()
+        await app.runs.wait(run.id, timeout=LONG)
+    assert await state(app, run.id) == ("succeeded", 2, 1)
 
 
 async def test_a_late_result_is_refused_and_counted(app: Rota) -> None:

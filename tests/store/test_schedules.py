@@ -845,6 +845,20 @@ async def test_what_was_answered_is_not_answered_again(bench: Bench) -> None:
     assert (await bench.go(120)).runs == 1
 
 
+async def test_what_was_answered_stays_so_when_a_held_schedule_gets_another_rule(bench: Bench) -> None:
+    await bench.put()
+    await bench.go(60)
+    await bench.work()
+    bench.clock.now = START + 30 * SECOND  # a clock that was set back
+    await bench.facade.pause("s")
+    await bench.put(rule=Every("30s"))
+    await bench.facade.resume("s")
+    again = await bench.go(60)
+    assert (again.runs, again.skips, again.lost) == (0, 0, 0)
+    assert (await bench.go(90)).runs == 1
+    assert await bench.skipped() == []
+
+
 # Skips
 
 

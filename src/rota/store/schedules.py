@@ -407,11 +407,9 @@ class ScheduleStore:
             return 0
         known = yield from self._lock([row[0] for row in rows], missing=True)
         now, *_ = yield from self._clock()
-        ahead = [one for one in known.values() if one["decided_at"] > now + ON_TIME]
-        for one in ahead:
-            bring_back(one, now)
-        if ahead:  # what was skipped ahead of time comes again, and is answered then
-            yield self._db.many("skips.retract", ("key",), [(one.key,) for one in ahead])
+        for one in known.values():
+            if one["decided_at"] > now + ON_TIME:
+                bring_back(one, now)
         yield from self.look_ahead(list(known.values()))
         return len(known)
 

@@ -245,9 +245,3 @@ WHERE state = 'active' AND wake IS NULL
                   AND rota_runs.state IN ('waiting', 'ready', 'running'))
 UNION SELECT key FROM rota_schedules WHERE decided_at > CAST(:now AS BIGINT) + CAST(:on_time AS BIGINT)
 LIMIT CAST(:most AS BIGINT)
-
--- name: skips.retract @sqlite
-DELETE FROM rota_skips WHERE schedule = :key AND first > :now
-
--- name: skips.retract @postgres
-DELETE FROM rota_skips WHERE schedule = ANY(:key::text[]) AND first > CAST(:now AS BIGINT)
