@@ -845,6 +845,22 @@ async def test_what_was_answered_is_not_answered_again(bench: Bench) -> None:
     assert (await bench.go(120)).runs == 1
 
 
+async def test_what_was_answered_stays_so_where_the_rule_changes_in_a_pause_and_the_clock_was_set_back(
+    bench: Bench,
+) -> None:
+    await bench.put()
+    await bench.go(60)
+    await bench.work()
+    await bench.facade.pause("s")
+    bench.clock.now = START + 30 * SECOND
+    await bench.facade.change("s", rule=Every("20s"))
+    await bench.facade.resume("s")
+    found = await bench.go(80)
+    assert (found.runs, found.lost) == (1, 0)
+    assert [due for due, _ in await bench.ran()] == [60, 80]
+    assert await bench.skipped() == []
+
+
 # Skips
 
 

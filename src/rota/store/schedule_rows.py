@@ -254,7 +254,9 @@ def closing(one: KnownSchedule, now: Instant, *, paused: bool, resumed: Instant 
     reason = hold.reason if hold is not None else "paused"
     past = replace(one.past(resumed), hold=Hold(reason, now + 1))
     found = decide(one.key, read_rule(one["rule"]), read_policies(one["policies"]), past, now + 1)
-    through = None if found.through is None else min(found.through, now)
+    through = found.through
+    if through is not None and through != past.through:
+        through = min(through, now)
     return replace(found, fire=(), cancel=False, through=through)
 
 
