@@ -412,6 +412,16 @@ async def test_a_failing_cron_backs_off_and_says_so(bench: Bench) -> None:
     assert [due for due, _ in await bench.ran()] == [60, 180]
 
 
+async def test_the_next_of_a_failing_series_is_one_that_it_does_not_back_off_from(bench: Bench) -> None:
+    await bench.put(on_failure=OnFailure(double_from=1))
+    await bench.go(60)
+    await bench.work("failed")
+    await bench.go(180)
+    assert await bench.next() == 300
+    await bench.work()
+    assert await bench.next() == 240
+
+
 async def test_too_many_failures_pause_the_schedule_and_say_why(bench: Bench) -> None:
     await bench.put(on_failure=OnFailure(pause_after=2))
     for minute in (1, 2):

@@ -62,6 +62,8 @@ def decide_fixed(key: str, rule: Rule, policies: Policies, past: Past, now: Inst
     )
     if decision.finished:
         return decision
+    if decision.fire and past.failures:  # from now on it backs off from what fires now
+        swallowed = list(_swallowed(rule, policies, replace(past, due=decision.fire[-1].due), None, offset))
     return _ahead(decision, series, policies, max(until, answered, *(end for _, end in swallowed)), offset)
 
 
