@@ -424,11 +424,11 @@ class FiringsOnPostgres(Firings):
 
 
 def test_every_due_instant_has_its_one_right_answer_in_any_order_on_sqlite() -> None:
-    drive(Firings, 60, 40)
+    drive(Firings, 50, 30)
 
 
 def test_every_due_instant_has_its_one_right_answer_in_any_order_on_postgres(
     postgres_store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FiringsOnPostgres, "url", postgres_store)
-    drive(FiringsOnPostgres, 10, 40)
+    drive(FiringsOnPostgres, 8, 30)
