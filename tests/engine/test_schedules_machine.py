@@ -385,7 +385,7 @@ class Firings(RuleBasedStateMachine):
         """Once nothing new comes, all that is under way comes to its end."""
         if self.model.known:
             self.pause(None)
-        if "edit" not in self.events:  # which of two reasons it was is told by the exclusions of today
+        if not self.events & {"edit", "remove"}:  # which of two reasons it was is told by the exclusions of today
             self.every_answer_can_be_asked_for()
         for _ in range(2 * len(self.model.work) + 5):
             if not self.model.under_way():
