@@ -412,6 +412,16 @@ async def test_a_failing_cron_backs_off_and_says_so(bench: Bench) -> None:
     assert [due for due, _ in await bench.ran()] == [60, 180]
 
 
+async def test_the_next_of_a_failing_series_is_one_that_it_does_not_back_off_from(bench: Bench) -> None:
+    await bench.put(on_failure=OnFailure(double_from=1))
+    await bench.go(60)
+    await bench.work("failed")
+    await bench.go(180)
+    assert await bench.next() == 300
+    await bench.work()
+    assert await bench.next() == 240
+
+
 async def test_too_many_failures_pause_the_schedule_and_say_why(bench: Bench) -> None:
     await bench.put(on_failure=OnFailure(pause_after=2))
     for minute in (1, 2):
@@ -856,6 +866,22 @@ async def test_what_was_answered_stays_so_when_a_held_schedule_gets_another_rule
     again = await bench.go(60)
     assert (again.runs, again.skips, again.lost) == (0, 0, 0)
     assert (await bench.go(90)).runs == 1
+    assert await bench.skipped() == []
+
+
+async def test_what_was_answered_stays_so_where_the_rule_changes_in_a_pause_and_the_clock_was_set_back(
+    bench: Bench,
+) -> None:
+    await bench.put()
+    await bench.go(60)
+    await bench.work()
+    await bench.facade.pause("s")
+    bench.clock.now = START + 30 * SECOND
+    await bench.facade.change("s", rule=Every("20s"))
+    await bench.facade.resume("s")
+    found = await bench.go(80)
+    assert (found.runs, found.lost) == (1, 0)
+    assert [due for due, _ in await bench.ran()] == [60, 80]
     assert await bench.skipped() == []
 
 

@@ -6,7 +6,7 @@ going down the table. Nothing is counted, merged or jumped over: it is slow, and
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 from typing import Any
@@ -210,7 +210,10 @@ class Fixed:
         if reached(self.policies, self.past.runs + len(verdict.fire)):
             verdict.forget_after(verdict.fire[-1].due)
         else:
-            self.look_ahead(verdict, max(self.answered, self.now - self.offset))
+            after, fired = self, verdict.fire
+            if fired:  # what fires now is what a failing schedule waits from, and what was asked for is answered
+                after = replace(self, past=replace(self.past, due=fired[-1].due, asked=None))
+            after.look_ahead(verdict, max(self.answered, self.now - self.offset))
 
     def firing(self, due: int, *, queued: bool) -> Firing:
         comes = due + self.offset

@@ -293,8 +293,9 @@ def closing(one: KnownSchedule, now: Instant, *, paused: bool, resumed: Instant 
     reason = hold.reason if hold is not None else "paused"
     past = replace(one.past(resumed), hold=Hold(reason, now + 1))
     found = decide(one.key, read_rule(one["rule"]), read_policies(one["policies"]), past, now + 1)
-    answered = one["through"]  # perhaps beyond now: a clock that was set back takes no answer back
-    through = None if found.through is None else min(found.through, now if answered is None else max(now, answered))
+    through = found.through
+    if through is not None and through != past.through:  # a clock that was set back takes no answer back
+        through = min(through, now)
     return replace(found, fire=(), cancel=False, through=through)
 
 

@@ -1,6 +1,7 @@
 """The decision for fixed series: cron, calendars, lists of moments, and intervals counted from an origin."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rota.times.decision import Decision, Firing, Past, Reason, Skip
 from rota.times.exclusion import Span, excluded, newest, next_included, spans
@@ -55,6 +56,8 @@ def decide_fixed(key: str, rule: Rule, policies: Policies, past: Past, now: Inst
     found.append(("excluded", out))
     skips = [Skip(reason, span.first, span.last, span.count) for reason, span in found if span]
     through = going[-1] if spent else series.previous(until + 1)
+    if going and past.failures:  # from now on it backs off from what fires now
+        swallowed = list(_swallowed(rule, policies, replace(past, due=going[-1]), None, offset))
     ahead = None if spent else _ahead(series, policies, max(until, answered, *(e for _, e in swallowed)), offset)
     jitter = micros(policies.jitter)
     return Decision(
