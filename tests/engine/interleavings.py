@@ -546,8 +546,6 @@ class World:
                 each.door.thaw()
         if self.clock.off < self.clock.most_off:
             self.clock.turn((self.clock.most_off - self.clock.off) / SECOND)
-            # Who first saw a lease by a clock that was wrong believes it for that long. Who is new does not.
-            next(each for each in self.processes if isinstance(each.part, Worker)).kill()
         self.note("boss", "the faults are over", "")
 
     async def _quiet(self, boss: Rota, living: list["asyncio.Task[None]"]) -> None:

@@ -519,11 +519,25 @@ async def test_a_clock_that_is_set_ends_no_lease_and_makes_none_last(
     assert [row[0] for row in await ask(db, "SELECT id FROM rota_workers")] == ["living"]
 
 
+async def test_a_lease_that_is_seen_first_after_the_clock_was_set_back_is_no_longer_than_it_was(
+    db: Database, workers: WorkerStore, runs: RunStore, clock: Clock, hands: list[float]
+) -> None:
+    await db.write(lambda: runs.insert([new()]))
+    await db.write(lambda: workers.enter(worker("dead"), round(LEASE * SECOND)))
+    await claim(db, "dead", 1)
+    clock.advance(-3_600)
+    sweeper = Sweeper(db, workers, Knocks(), Bell().ring, lease=LEASE)
+    assert await sweeper.run_once() == 0
+    clock.advance(LEASE + 1)
+    hands[0] += LEASE + 1
+    assert await sweeper.run_once() == 1
+
+
 async def test_a_lease_that_is_renewed_while_it_is_judged_has_not_ended(
     db: Database, workers: WorkerStore, runs: RunStore
 ) -> None:
     await put(db)
     await db.write(lambda: workers.enter(worker("w"), round(LEASE * SECOND)))
     await claim(db)
-    assert await db.write(lambda: workers.sweep(lambda leases: [(name, lease - 1) for name, lease, _ in leases])) == {}
+    assert await db.write(lambda: workers.sweep(lambda leases: [(name, lease - 1) for name, lease, *_ in leases])) == {}
     assert await db.write(lambda: workers.sweep(lambda leases: [each[:2] for each in leases])) == {"default": 1}

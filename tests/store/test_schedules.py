@@ -927,6 +927,20 @@ async def test_a_call_that_does_not_resolve_parks_its_schedule(bench: Bench, kin
     assert [due for due, _ in await bench.ran()] == [60, 180]
 
 
+async def test_one_that_is_finished_by_a_run_that_could_not_be_called_is_parked_and_can_be_repaired(
+    bench: Bench,
+) -> None:
+    await bench.put(rule=At(at(60)))
+    await bench.go(60)
+    assert (await bench.get()).state == "finished"
+    await bench.work("failed", error=RunError("UnknownTask", "no"))
+    assert (await bench.get()).state == "parked"
+    await bench.facade.resume("s")
+    assert (await bench.get()).state == "finished"
+    await bench.facade.trigger("s")
+    assert [due for due, _ in await bench.ran()] == [60, 60]
+
+
 # Heal
 
 

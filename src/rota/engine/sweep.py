@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 
 from rota import clock
@@ -13,7 +13,7 @@ from rota.settings import KEEP
 from rota.store.history import History
 from rota.store.hours import Hours
 from rota.store.limits import LimitStore
-from rota.store.workers import WorkerStore
+from rota.store.workers import Leases, WorkerStore
 
 _EVERY_SECONDS = 2.0
 _HISTORY_SECONDS = 60.0
@@ -70,7 +70,7 @@ class Sweeper:
         removed = await self._db.write(lambda: self._history.sweep(self._keep, _HISTORY_MOST))
         return removed == _HISTORY_MOST or bool(summed and summed.rows)
 
-    def _ended(self, leases: Sequence[tuple[str, int, int]]) -> list[tuple[str, int]]:
+    def _ended(self, leases: Leases) -> list[tuple[str, int]]:
         """Tell which leases have ended. A clock that somebody sets ends none, and makes none last.
 
         The store's clock tells how much is left of a lease when it is seen first, and from then on the monotonic one
@@ -79,10 +79,10 @@ class Sweeper:
         now = self._db.clock.monotonic()
         apart, seen = self._apart, self._seen
         if leases:
-            self._apart = (leases[0][1] - leases[0][2]) / 1_000_000 - now
+            self._apart = leases[0][2] / 1_000_000 - now
         was_set = apart is not None and self._apart is not None and abs(self._apart - apart) > _STEP_SECONDS
         self._seen = {}
-        for worker, lease, left in leases:
+        for worker, lease, _, left in leases:
             before, end = seen.get(worker, (None, 0.0))
             first = now + (self._lease if was_set else left / 1_000_000)
             self._seen[worker] = (lease, end if before == lease else first)

@@ -341,12 +341,12 @@ def heard(one: KnownSchedule, run: EndedRun, now: Instant) -> list[tuple[str, st
         error=run.error if failed else one["error"],
         succeeded=now if run.state == "succeeded" else one["succeeded"],
     )
-    if not failed or one["state"] != "active":
+    if not failed or one["state"] not in ("active", "finished"):
         return []
     if run.kind in ("UnknownTask", "UnreadableArguments"):
         note = f"run {run.run} could not be called: {run.kind}"
         one.set(state="parked", hold_reason="parked", hold_at=now, hold_until=None, hold_by="rota", hold_note=note)
-    elif read_policies(one["policies"]).on_failure.pauses(failures):
+    elif one["state"] == "active" and read_policies(one["policies"]).on_failure.pauses(failures):
         note = f"failed {failures} times in a row"
         one.set(state="paused", hold_reason="paused", hold_at=now, hold_until=None, hold_by="rota", hold_note=note)
     else:

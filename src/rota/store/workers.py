@@ -87,7 +87,8 @@ class WorkerStore:
         `ended` judges which leases have; else the store's own clock does, which somebody may set.
         """
         leases = yield self._db.query("workers.leases")
-        judged = (ended or _by_the_stores_clock)([(row["id"], row["lease"], row["left_over"]) for row in leases])
+        known = [(row["id"], row["lease"], row["lease"] - row["by_clock"], row["left_over"]) for row in leases]
+        judged = (ended or _by_the_stores_clock)(known)
         gone = []
         for worker, lease in judged:  # who has renewed since, or is just doing so, is alive
             gone += [row[0] for row in (yield self._db.query("workers.unrenewed", id=worker, lease=lease))]
@@ -101,12 +102,14 @@ class WorkerStore:
         return ready
 
 
-Judge = Callable[[Sequence[tuple[str, int, int]]], Iterable[tuple[str, int]]]
-"""Told of each worker until when its lease is, and how many microseconds that are; returns those that have ended."""
+Leases = Sequence[tuple[str, int, int, int]]
+"""Of each worker until when its lease is, what time it is now, and how many microseconds are left of it."""
+Judge = Callable[[Leases], Iterable[tuple[str, int]]]
+"""Returns the leases that have ended: whose, and until when they were."""
 
 
-def _by_the_stores_clock(leases: Sequence[tuple[str, int, int]]) -> Iterable[tuple[str, int]]:
-    return [(worker, lease) for worker, lease, left in leases if left < 0]
+def _by_the_stores_clock(leases: Leases) -> Iterable[tuple[str, int]]:
+    return [(worker, lease) for worker, lease, _, left in leases if left < 0]
 
 
 @dataclass(frozen=True, slots=True)

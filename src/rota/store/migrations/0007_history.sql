@@ -1,9 +1,11 @@
+-- A worker's lease has a length, so that a clock that is set back does not make it longer.
 -- Schedules that were decided about by a clock which has been set back since are found at once.
 -- Old skips and revisions are found like old runs; what ended is summed up by the hour; what has no next is found at once.
 -- A schedule's own limits stand beside those that its call brings.
 
 -- name: 0007_history
 ALTER TABLE rota_schedules ADD COLUMN call_limits TEXT;
+ALTER TABLE rota_workers ADD COLUMN length BIGINT;
 CREATE INDEX rota_schedules_decided ON rota_schedules (decided_at);
 CREATE INDEX rota_schedules_idle ON rota_schedules (key) WHERE state = 'active' AND wake IS NULL;
 ALTER TABLE rota_skips ADD COLUMN kept INTEGER NOT NULL DEFAULT 0;
