@@ -14,8 +14,8 @@ from typing import Any, TypeVar, cast
 import asyncpg
 
 from rota.clock import REAL, VirtualClock
-from rota.db.database import Database, Many, Operation, Rows, Step, Work
-from rota.db.statements import Dialect, Statements
+from rota.db.database import Database, Operation, Rows, Work, array_values, drive
+from rota.db.statements import Dialect, Statements, written
 from rota.errors import StoreUnavailable
 
 T = TypeVar("T")
@@ -24,6 +24,17 @@ NOW = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
 """The database's clock, in microseconds, at the statement: a transaction that a caller began may be old by then."""
 
 _CHANNEL = "rota"
+_TELL = written(
+    "postgres.tell", "SELECT pg_notify('rota', topic) FROM unnest(:topics::text[]) AS topic", "postgres", None
+)
+_PLACE = written(
+    "postgres.place",
+    "SELECT system_identifier || ' ' || (SELECT oid FROM pg_database WHERE datname = current_database())"
+    " FROM pg_control_system()",
+    "postgres",
+    None,
+)
+"""The server's own number, which a copy shares, and that of the database: addresses may differ, these do not."""
 _TRIES = 5
 _GIVEN_UP = (
     asyncpg.DeadlockDetectedError,
@@ -41,6 +52,9 @@ class PostgresDatabase(Database):
     """A PostgreSQL database."""
 
     dialect: Dialect = "postgres"
+    may_fork = True
+    place = _PLACE
+    tell = _TELL
 
     def __init__(
         self, url: str, statements: Statements, now: Callable[[], int] | None, *, connections: int = 10
@@ -55,6 +69,7 @@ class PostgresDatabase(Database):
         self._listeners: list[Callable[[str | None], None]] = []
         self._aside: _Aside | None = None
         self._door = threading.Lock()
+        self._place: str | None = None
 
     def live_by(self, clock: VirtualClock | None) -> None:
         """Live by this clock, or by the database's again."""
@@ -67,6 +82,14 @@ class PostgresDatabase(Database):
     def address(self) -> str:
         """A connection that somebody brings knows the rest, with the password."""
         return "postgresql://"
+
+    def anew(self) -> "PostgresDatabase":
+        """Return the same database, not opened yet."""
+        return PostgresDatabase(self._url, *self._own, connections=self._connections)
+
+    def is_here(self, place: Rows) -> bool:
+        """Compare the numbers of server and database; a store that is not open knows no better."""
+        return self._place is None or place[0][0] == self._place
 
     async def open(self) -> None:
         """Connect."""
@@ -81,7 +104,11 @@ class PostgresDatabase(Database):
                 max_cacheable_statement_size=0,
                 server_settings={"application_name": "rota", "jit": "off"},
             )
-            async with pool.acquire(timeout=_CONNECT_SECONDS):  # now, not when the first operation needs it
+            async with pool.acquire(
+                timeout=_CONNECT_SECONDS
+            ) as connection:  # now, not when the first operation needs it
+                with suppress(asyncpg.InsufficientPrivilegeError):
+                    self._place = await connection.fetchval(_PLACE.text)
                 self._pool = pool
         self._listening = asyncio.get_running_loop().create_task(self._listen())
 
@@ -130,7 +157,7 @@ class PostgresDatabase(Database):
         """Tell every process. Not inside a transaction: NOTIFY makes commits wait for each other."""
         with suppress(StoreUnavailable):
             async with self._connection() as connection:
-                await tell(connection, topic)
+                await connection.execute(_TELL.text, [topic])
 
     def listen(self, heard: Callable[[str | None], None]) -> None:
         """Call this in the event loop with each topic that changed."""
@@ -212,31 +239,9 @@ class _Aside:
             return await run(self._connection, work(), self._now())
 
 
-async def tell(connection: Any, topic: str) -> None:
-    """Tell every process that something of this topic changed; in a transaction, when it commits."""
-    await connection.execute("SELECT pg_notify($1, $2)", _CHANNEL, topic)
-
-
 async def run(connection: Any, operation: Operation[T], now: Callable[[], int] | None) -> T:
     """Run an operation on a connection, inside the transaction that is open there."""
-    try:
-        step = next(operation)
-        while True:
-            step = operation.send(await _rows(connection, step, now))
-    except StopIteration as stop:
-        return cast("T", stop.value)
-
-
-async def _rows(connection: Any, step: Step, now: Callable[[], int] | None) -> Rows:
-    given = dict(step.shared if isinstance(step, Many) else step.values)
-    if isinstance(step, Many):
-        columns = list(zip(*step.rows, strict=True)) or [()] * len(step.columns)
-        given |= dict(zip(step.columns, columns, strict=True))
-    if now is not None and "now" in step.statement.parameters and "now" not in given:
-        given["now"] = now()
-    return cast(
-        "Rows", await connection.fetch(step.statement.text, *(given[name] for name in step.statement.parameters))
-    )
+    return await drive(operation, lambda step: connection.fetch(step.statement.text, *array_values(step, now)))
 
 
 @asynccontextmanager
