@@ -1,6 +1,7 @@
 """A program without an event loop, for tests: what it does is named by its first argument, its store by the second."""
 
 import asyncio
+import gc
 import os
 import sys
 import threading
@@ -29,6 +30,14 @@ def in_a_child() -> None:
 
 def enqueue_and_end() -> None:
     calls.enqueue(note.call("parent"))
+
+
+def call_and_forget() -> None:
+    for _ in range(2):
+        rota.Blocking(app).enqueue(note.call("forgotten"))
+    gc.collect()
+    loops = [each.name for each in threading.enumerate()].count("rota-blocking")
+    sys.stdout.write(f"{loops} ")
 
 
 def fork_before_the_first_call() -> None:

@@ -178,6 +178,13 @@ def test_two_of_one_app_share_one_event_loop(app: rota.Rota) -> None:
         assert loops() == 1
 
 
+def test_what_nobody_keeps_is_closed_at_the_end_all_the_same(store: str) -> None:
+    assert program("call_and_forget", store) == "1 "
+    if store.startswith("sqlite"):
+        assert not Path(f"{store.removeprefix('sqlite:///')}-wal").exists()
+    assert asyncio.run(texts(store)) == ["forgotten", "forgotten"]
+
+
 async def test_where_an_event_loop_runs_a_call_is_refused(app: rota.Rota) -> None:
     calls = rota.Blocking(app)
     refused: dict[str, Callable[[], Any]] = {

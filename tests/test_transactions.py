@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
 
 import aiosqlite
 import asyncpg
@@ -15,7 +17,8 @@ import pytest
 import sqlalchemy
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
-from tests.lenders import LENDERS, POSTGRES, Lender, alchemy_url, awaited
+from tests.lenders import LENDERS, POSTGRES, Lender, alchemy_url, awaited, lend_psycopg
+from tests.servers import psql
 from tests.stores import ask, emptied, until
 
 import rota
@@ -391,6 +394,24 @@ async def test_a_pool_is_no_connection(postgres_store: str) -> None:
             await app.enqueue(call(app), connection=pool)
         async with pool.acquire() as connection, connection.transaction():
             assert (await app.enqueue(call(app), connection=connection)).created
+
+
+async def test_a_server_that_does_not_tell_its_number_is_trusted(postgres_database: str) -> None:
+    role = f"rota_test_{uuid4().hex}"
+    parts = urlsplit(postgres_database)
+    for statement in (
+        f"CREATE ROLE {role} LOGIN PASSWORD 'secret'",
+        f"ALTER DATABASE {parts.path[1:]} OWNER TO {role}",
+        "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC",
+    ):
+        psql(postgres_database, statement)
+    url = parts._replace(netloc=f"{role}:secret@{parts.hostname}:{parts.port}").geturl()
+    async with rota.Rota(url) as app, lend_psycopg(url) as lent:
+        app.task(name="note")(note)
+        await app.enqueue(call(app), connection=lent.connection)
+        await lent.commit()
+        assert len(await app.runs.list()) == 1
+    psql(postgres_database, f"REASSIGN OWNED BY {role} TO CURRENT_USER; DROP OWNED BY {role}; DROP ROLE {role}")
 
 
 def test_no_driver_is_imported_before_somebody_uses_it() -> None:

@@ -148,6 +148,7 @@ class _Hands:
             if found is None:
                 self._home = _Home(self._app)
                 found = self._home.loop
+                _OPENED.add(self)
         return found
 
     def close(self) -> None:
@@ -162,6 +163,7 @@ class _Hands:
 
     def _close(self) -> None:
         home, self._home = self._home, None
+        _OPENED.discard(self)
         if home is not None:
             home.close()
 
@@ -169,6 +171,7 @@ class _Hands:
         """Leave all that belongs to the process that this one was forked from."""
         _LEFT.append(self._home)
         self._home = None
+        _OPENED.discard(self)
         self._app.begin_anew()
 
     def _do_here(self, name: str, work: Callable[[], Coroutine[Any, Any, T]], connection: Any) -> T:
@@ -220,6 +223,8 @@ class _Home:
 _DOOR = threading.Lock()
 """One at a time opens, closes or forks: what is half open could not be left alone."""
 _ALL: "WeakSet[_Hands]" = WeakSet()
+_OPENED: set[_Hands] = set()
+"""Those that have something to close, also when nobody else knows them any more."""
 _LEFT: list[object] = []
 """What belongs to the process that this one was forked from. It is kept, since to let it go might close it."""
 

@@ -23,7 +23,8 @@ async def run_on(connection: Any, database: Database, work: Work[T], *topics: st
     known = driver(await beneath(connection))
     if known is None or known.dialect != database.dialect:
         raise Invalid("connection", connection, _ALLOWED[database.dialect], "does not go with the store")
-    if not database.is_here(await known.rows(Query(database.place, {}), None)):
+    place = database.place
+    if place is not None and not database.is_here(await known.rows(Query(place, {}), None)):
         raise Invalid("connection", connection, _ALLOWED[database.dialect], "is not to the store's database")
     await known.begin()
     found = await drive(work(), lambda step: known.rows(step, database.now))

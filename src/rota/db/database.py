@@ -80,8 +80,6 @@ class Database(ABC):
     """What fills in `:now`; None where the database itself does."""
     may_fork: bool
     """Whether a process may fork while it is open, as long as the new process leaves it alone."""
-    place: Statement
-    """Asks a connection which database it is to."""
     tell: Statement | None
     """Tells every process of `:topics` with the commit of its transaction; None where a commit tells by itself."""
 
@@ -98,9 +96,14 @@ class Database(ABC):
     def anew(self) -> "Database":
         """Return the same database, not opened yet."""
 
+    @property
+    @abstractmethod
+    def place(self) -> Statement | None:
+        """Asks a connection which database it is to; None where the answer would not help."""
+
     @abstractmethod
     def is_here(self, place: Rows) -> bool:
-        """Tell whether a connection with this answer to `place` is to this database, as far as that is known."""
+        """Tell whether a connection with this answer to `place` is to this database."""
 
     @abstractmethod
     async def open(self) -> None:

@@ -15,7 +15,7 @@ import asyncpg
 
 from rota.clock import REAL, VirtualClock
 from rota.db.database import Database, Operation, Rows, Work, array_values, drive
-from rota.db.statements import Dialect, Statements, written
+from rota.db.statements import Dialect, Statement, Statements, written
 from rota.errors import StoreUnavailable
 
 T = TypeVar("T")
@@ -25,7 +25,10 @@ NOW = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
 
 _CHANNEL = "rota"
 _TELL = written(
-    "postgres.tell", "SELECT pg_notify('rota', topic) FROM unnest(:topics::text[]) AS topic", "postgres", None
+    "postgres.tell",
+    f"SELECT pg_notify('{_CHANNEL}', topic) FROM unnest(:topics::text[]) AS topic",  # noqa: S608
+    "postgres",
+    None,
 )
 _PLACE = written(
     "postgres.place",
@@ -53,7 +56,6 @@ class PostgresDatabase(Database):
 
     dialect: Dialect = "postgres"
     may_fork = True
-    place = _PLACE
     tell = _TELL
 
     def __init__(
@@ -87,9 +89,14 @@ class PostgresDatabase(Database):
         """Return the same database, not opened yet."""
         return PostgresDatabase(self._url, *self._own, connections=self._connections)
 
+    @property
+    def place(self) -> Statement | None:
+        """The numbers of server and database, once it was open and could ask for its own."""
+        return None if self._place is None else _PLACE
+
     def is_here(self, place: Rows) -> bool:
-        """Compare the numbers of server and database; a store that is not open knows no better."""
-        return self._place is None or place[0][0] == self._place
+        """Compare the numbers."""
+        return bool(place[0][0] == self._place)
 
     async def open(self) -> None:
         """Connect."""
@@ -104,9 +111,7 @@ class PostgresDatabase(Database):
                 max_cacheable_statement_size=0,
                 server_settings={"application_name": "rota", "jit": "off"},
             )
-            async with pool.acquire(
-                timeout=_CONNECT_SECONDS
-            ) as connection:  # now, not when the first operation needs it
+            async with pool.acquire(timeout=_CONNECT_SECONDS) as connection:  # now, not with the first operation
                 with suppress(asyncpg.InsufficientPrivilegeError):
                     self._place = await connection.fetchval(_PLACE.text)
                 self._pool = pool

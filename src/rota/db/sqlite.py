@@ -22,7 +22,7 @@ from urllib.parse import quote
 from rota import clock
 from rota.clock import REAL, VirtualClock
 from rota.db.database import Database, Many, Operation, Rows, Step, Work
-from rota.db.statements import Dialect, Statements, written
+from rota.db.statements import Dialect, Statement, Statements, written
 from rota.db.watch import Watch
 from rota.errors import StoreUnavailable
 
@@ -42,6 +42,7 @@ _ANYWAY_SECONDS = 1.0
 """How often to look though nothing was told: a process may have been stopped between its write and its commit."""
 _READERS = 2
 _AGAIN_SECONDS = 0.005
+_PLACE = written("sqlite.place", "PRAGMA database_list", "sqlite", None)
 
 
 class SqliteDatabase(Database):
@@ -49,7 +50,6 @@ class SqliteDatabase(Database):
 
     dialect: Dialect = "sqlite"
     may_fork = False
-    place = written("sqlite.place", "PRAGMA database_list", "sqlite", None)
     tell = None
 
     def __init__(
@@ -138,6 +138,11 @@ class SqliteDatabase(Database):
     def anew(self) -> "SqliteDatabase":
         """Return the same file, not opened yet; of memory, another."""
         return SqliteDatabase(self._path, self.statements, self._own_now, durable=self._durable)
+
+    @property
+    def place(self) -> Statement:
+        """The file."""
+        return _PLACE
 
     def is_here(self, place: Rows) -> bool:
         """Compare the files."""
