@@ -2,6 +2,7 @@
 
 import inspect
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -157,6 +158,15 @@ SQLITE: dict[str, Lender] = {
     "sqlalchemy, aiosqlite": lend_async_core("aiosqlite"),
     "sqlalchemy, aiosqlite, session": lend_async_session("aiosqlite"),
 }
+if sys.version_info >= (3, 12):
+
+    @asynccontextmanager
+    async def lend_sqlite3_of_python_3_12(url: str) -> AsyncIterator[Lent]:
+        connection = sqlite3.connect(url.removeprefix("sqlite:///"), autocommit=False)
+        yield plain(connection)
+        connection.close()
+
+    SQLITE["sqlite3, no autocommit"] = lend_sqlite3_of_python_3_12
 POSTGRES: dict[str, Lender] = {
     "asyncpg": lend_asyncpg,
     "psycopg": lend_psycopg,

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -270,7 +270,8 @@ def test_a_call_under_way_when_the_app_is_closed_is_told_so(app: rota.Rota) -> N
 
 
 def program(what: str, store: str) -> str:
-    command = [sys.executable, "-W", "error", "-m", "tests.blocking_process", what, store]
+    forks = "ignore:This process:DeprecationWarning"  # newer Pythons warn of every fork beside threads
+    command = [sys.executable, "-W", "error", "-W", forks, "-m", "tests.blocking_process", what, store]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -413,5 +414,5 @@ async def test_a_plain_task_completes_its_run_in_its_own_transaction(app: rota.R
 
 
 def test_outside_a_run_there_is_nothing_to_complete(calls: rota.Blocking) -> None:
-    with pytest.raises(rota.NoCurrentRun):
-        calls.complete(connection=sqlite3.connect(":memory:"))
+    with closing(sqlite3.connect(":memory:")) as connection, pytest.raises(rota.NoCurrentRun):
+        calls.complete(connection=connection)

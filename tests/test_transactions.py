@@ -321,6 +321,15 @@ AUTOCOMMIT: dict[str, Callable[[str], Awaitable[tuple[Any, Any]]]] = {
 }
 
 
+if sys.version_info >= (3, 12):
+
+    async def autocommit_of_python_3_12(url: str) -> tuple[Any, Any]:
+        connection = sqlite3.connect(url.removeprefix("sqlite:///"), autocommit=True)
+        return connection, connection.close
+
+    AUTOCOMMIT["sqlite3, autocommit"] = autocommit_of_python_3_12
+
+
 @pytest.mark.parametrize("name", AUTOCOMMIT)
 async def test_a_connection_that_commits_by_itself_is_refused(tmp_path: Path, postgres_store: str, name: str) -> None:
     url = postgres_store if name in POSTGRES else f"sqlite:///{tmp_path}/rota.db"
