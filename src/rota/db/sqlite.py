@@ -363,6 +363,8 @@ def rows(connection: sqlite3.Connection, step: Step, now: Callable[[], int] | No
     text, bound = step.statement.text, values(step, now)
     cursor = connection.cursor()
     cursor.row_factory = sqlite3.Row  # the connection may be somebody else's, with rows of its own
+    if isinstance(bound, list):
+        return cursor.execute(text, bound[0]).fetchall()
     if returns(step):
         return [found for each in bound for found in cursor.execute(text, each).fetchall()]
     cursor.executemany(text, bound)
@@ -375,19 +377,17 @@ def returns(step: Step) -> bool:
     return not isinstance(step, Many) or "RETURNING" in text or text.startswith("SELECT")
 
 
-def values(step: Step, now: Callable[[], int] | None) -> Iterator[list[Any]]:
-    """Yield the values of each time that the statement is to run."""
+def values(step: Step, now: Callable[[], int] | None) -> list[list[Any]] | Iterator[list[Any]]:
+    """Return the values of each time that the statement is to run: one list for a query, any number for many rows."""
     names = step.statement.parameters
     given = dict(step.shared if isinstance(step, Many) else step.values)
     if now is not None and "now" in names and "now" not in given:
         given["now"] = now()
     if not isinstance(step, Many):
-        yield [given[name] for name in names]
-        return
+        return [[given[name] for name in names]]
     places = [step.columns.index(name) if name in step.columns else -1 for name in names]
     fixed = [None if place >= 0 else given[name] for name, place in zip(names, places, strict=True)]
-    for row in step.rows:
-        yield [row[p] if p >= 0 else f for p, f in zip(places, fixed, strict=True)]
+    return ([row[p] if p >= 0 else f for p, f in zip(places, fixed, strict=True)] for row in step.rows)
 
 
 _OPEN: dict[int, tuple[int, int]] = {}
