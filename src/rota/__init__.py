@@ -5,6 +5,7 @@ What is here is the public API; nothing outside imports deeper.
 
 from rota import testing, times
 from rota.app import Rota
+from rota.blocking import Blocking
 from rota.context import CurrentRun, current_run
 from rota.control import Cancel, RetryLater, Snooze
 from rota.engine.tick import Ticked
@@ -36,6 +37,7 @@ from rota.errors import (
     UnknownSchedule,
     UnknownTask,
     UnreadableArguments,
+    WouldBlock,
 )
 from rota.limit import Limit
 from rota.locks import Lock
@@ -56,6 +58,7 @@ __all__ = [
     "AnyOf",
     "At",
     "Attempt",
+    "Blocking",
     "Calendar",
     "Call",
     "Cancel",
@@ -114,6 +117,7 @@ __all__ = [
     "UnreadableArguments",
     "Upcoming",
     "Why",
+    "WouldBlock",
     "__version__",
     "current_run",
     "simulate",

@@ -52,6 +52,9 @@ class Rota(TaskDecorator):
         self._knocks: set[asyncio.Task[None]] = set()
         self._pending: set[str] = set()
         self._entered = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._left: list[object] = []
+        """What belongs to the process that this one was forked from; to let it go might close it."""
         self._declared: dict[str, Schedule] = {}
         self.move(store_database(store or settings.store_url()))
 
@@ -74,6 +77,11 @@ class Rota(TaskDecorator):
         return self._entered > 0
 
     @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop in which the store is open, if any."""
+        return None if self._loop is None or self._loop.is_closed() else self._loop
+
+    @property
     def declared(self) -> list[Schedule]:
         """The schedules that the code declares."""
         return list(self._declared.values())
@@ -81,6 +89,7 @@ class Rota(TaskDecorator):
     async def connect(self) -> None:
         """Connect to the store as it is."""
         await self._db.open()
+        self._loop = asyncio.get_running_loop()
 
     async def open(self) -> None:
         """Open the store, and bring its tables up to date."""
@@ -88,16 +97,31 @@ class Rota(TaskDecorator):
         try:
             await self.migrate()
         except BaseException:
-            await self._db.close()
+            await self.close()
             raise
 
     async def close(self) -> None:
         """Close the store."""
-        await asyncio.gather(*self._knocks, return_exceptions=True)
+        self._loop = None
+        await self.told()
         await self._db.close()
+
+    async def told(self) -> None:
+        """Wait until the workers have been told of all that was done so far."""
+        await asyncio.gather(*self._knocks, return_exceptions=True)
+
+    def begin_anew(self) -> None:
+        """Be closed, in a process that was forked: what was open belongs to the other process, and is left alone."""
+        self._left += [self._db, self._loop, self._knocks]
+        self._entered, self._loop, self._knocks, self._pending = 0, None, set(), set()
+        self.move(self._db.anew())
 
     async def __aenter__(self) -> Self:
         """Open the store; entered again inside, it is open already, and stays so until the outermost is left."""
+        if self.loop not in (None, asyncio.get_running_loop()):
+            raise Invalid(
+                "app", self.name, "close it there first, or work with it there", "is open in another event loop"
+            )
         if not self._entered:
             await self.open()
         self._entered += 1

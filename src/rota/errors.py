@@ -26,7 +26,8 @@ RotaError
 ├── UnknownRun (a LookupError)      a number under which there is no run: `.run`
 ├── UnknownSchedule (a LookupError)  a key under which there is no schedule: `.key`
 ├── UnknownTask (a LookupError)     a name under which there is no task: `.name`
-└── UnreadableArguments         stored arguments that their task does not take, or no longer: `.task`, `.problem`
+├── UnreadableArguments         stored arguments that their task does not take, or no longer: `.task`, `.problem`
+└── WouldBlock (a RuntimeError)     a call of `rota.Blocking` where an event loop runs: `.call`
 """
 
 from collections.abc import Sequence
@@ -273,6 +274,18 @@ class UnreadableArguments(RotaError):
     def __str__(self) -> str:
         """Say it in one line."""
         return f"{self.task}: the stored arguments cannot be read: {self.problem}"
+
+
+class WouldBlock(RotaError, RuntimeError):
+    """A call that waits, made where an event loop runs: it would hold up all that happens there."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__(call)
+        self.call = call
+
+    def __str__(self) -> str:
+        """Say what to use."""
+        return f"an event loop runs in this thread, and the call would hold it up: use await {self.call}(…)"
 
 
 def _shown(value: object, most: int = 80) -> str:

@@ -6,13 +6,14 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from inspect import isfunction
 from itertools import islice
 from typing import Any, get_args
 
 from rota.answers import answer_words, held_words, now_words
 from rota.db.borrowed import run_on
-from rota.db.database import Database
+from rota.db.database import Database, Work
 from rota.errors import (
     Invalid,
     InvalidSchedule,
@@ -55,6 +56,8 @@ _BATCH = 1_000
 _FIRST = datetime.min.replace(tzinfo=UTC)
 MOST_BACKFILLED = 10_000
 _LONGEST_NOTE = 1_000
+_ALL_TOPICS = ("ready", "waiting", "cancel", "schedules")
+"""Who is to hear of what may touch runs, too."""
 _POLICIES = ("overlap", "max_running", "missed", "max_missed", "grace", "spread", "jitter", "exclude", "max_runs")
 _POLICY_VALUES = (*_POLICIES, "on_failure", "adaptive")
 _OTHERS = ("call", "rule", "queue", "priority", "limits", "timeout", "retry", "tags", "description")
@@ -123,11 +126,7 @@ class Schedules:
                 raise ScheduleExists(new.key)
             return (yield from self._reads.get(new.key))
 
-        found: ScheduleState = await (
-            self._db.write(work) if connection is None else run_on(connection, self._db, work, "schedules")
-        )
-        if connection is None:
-            self._knock("schedules")
+        found: ScheduleState = await self._write(work, connection, "schedules")
         return found
 
     async def put_many(
@@ -137,19 +136,23 @@ class Schedules:
         note: str | None = None,
         by: str | None = None,
         progress: Callable[[int], None] | None = None,
+        connection: Any = None,
     ) -> PutCounts:
-        """Make or change many, a thousand in a transaction; `progress` hears how many are done."""
+        """Make or change many, a thousand in a transaction; `progress` hears how many are done.
+
+        With `connection` all of it happens if and only if the caller's transaction on it commits.
+        """
         author = _author(by, note)
         made = changed = done = 0
         several = iter(schedules)
         while batch := [self.definition(each) for each in islice(several, _BATCH)]:
             if len({each.key for each in batch}) < len(batch):
                 raise InvalidSchedule("key", _double(batch), "use each key once", "is there twice")
-            new, other = await self._db.write(lambda batch=batch: self._store.put(batch, author))  # type: ignore[misc]
+            work = partial(self._store.put, batch, author)
+            new, other = await self._write(work, connection, "schedules")
             made, changed, done = made + len(new), changed + len(other), done + len(batch)
             if progress is not None:
                 progress(done)
-        self._knock("schedules")
         return PutCounts(made, changed, done - made - changed)
 
     def definition(self, schedule: Schedule, *, declared: bool = False) -> Definition:
@@ -179,6 +182,7 @@ class Schedules:
 
     async def change(
         self,
+        /,
         key: str | None = None,
         *,
         tag: str | None = None,
@@ -187,13 +191,15 @@ class Schedules:
         by: str | None = None,
         version: int | None = None,
         last_success: datetime | None = None,
+        connection: Any = None,
         **values: Any,
     ) -> int:
         """Change what is named and keep the rest, of one schedule or of all with a tag or a prefix; returns how many.
 
         Takes what `Schedule` takes, or in place of a value a function that makes it from the `ScheduleState`: that
         changes a part of what each has. With `version` nothing is changed where somebody else did so since.
-        `last_success` says by hand when the last success was.
+        `last_success` says by hand when the last success was. With `connection` it happens if and only if the caller's
+        transaction on it commits; so for pause, resume and remove.
         """
         unknown = set(values) - {*_POLICY_VALUES, *_OTHERS}
         if unknown:
@@ -215,7 +221,7 @@ class Schedules:
                 changed |= set(keys)
             return changed
 
-        return await self._each(key, tag, prefix, work)
+        return await self._each(key, tag, prefix, work, connection)
 
     async def pause(
         self,
@@ -226,11 +232,12 @@ class Schedules:
         note: str | None = None,
         by: str | None = None,
         until: datetime | None = None,
+        connection: Any = None,
     ) -> int:
         """Keep one schedule, or all with a tag or a prefix, from firing, perhaps until a moment; returns how many."""
         end = None if until is None else instant(until, "until")
         author = _author(by, note)
-        return await self._each(key, tag, prefix, lambda keys: self._store.pause(keys, end, author))
+        return await self._each(key, tag, prefix, lambda keys: self._store.pause(keys, end, author), connection)
 
     async def resume(
         self,
@@ -240,10 +247,11 @@ class Schedules:
         prefix: str | None = None,
         note: str | None = None,
         by: str | None = None,
+        connection: Any = None,
     ) -> int:
         """Let them go on with the future; what passed is recorded as skipped. Returns how many were held."""
         author = _author(by, note)
-        return await self._each(key, tag, prefix, lambda keys: self._store.resume(keys, author))
+        return await self._each(key, tag, prefix, lambda keys: self._store.resume(keys, author), connection)
 
     async def remove(
         self,
@@ -253,10 +261,11 @@ class Schedules:
         prefix: str | None = None,
         note: str | None = None,
         by: str | None = None,
+        connection: Any = None,
     ) -> int:
         """Remove them: what waits is cancelled, what runs ends, the history stays. Returns how many."""
         author = _author(by, note)
-        return await self._each(key, tag, prefix, lambda keys: self._store.remove(keys, author))
+        return await self._each(key, tag, prefix, lambda keys: self._store.remove(keys, author), connection)
 
     async def spread(
         self,
@@ -290,11 +299,16 @@ class Schedules:
         self._knock("schedules")
         return count
 
-    async def trigger(self, key: str, *, note: str | None = None, by: str | None = None) -> Triggered:
-        """Run a schedule now, beside its rule, as its overlap policy lets it; names the run that blocks it."""
+    async def trigger(
+        self, key: str, *, note: str | None = None, by: str | None = None, connection: Any = None
+    ) -> Triggered:
+        """Run a schedule now, beside its rule, as its overlap policy lets it; names the run that blocks it.
+
+        With `connection` it happens if and only if the caller's transaction on it commits.
+        """
         author = _author(by, note)
-        found: Triggered = await self._db.write(lambda: self._store.trigger(schedule_key(key), author))
-        self._tell_runs()
+        work = partial(self._store.trigger, schedule_key(key), author)
+        found: Triggered = await self._write(work, connection, *_ALL_TOPICS)
         return found
 
     async def backfill(
@@ -312,8 +326,7 @@ class Schedules:
         if len(dues) > MOST_BACKFILLED:
             raise InvalidSchedule("end", end, f"use a range of up to {MOST_BACKFILLED:,} instants", "is too far")
         author = _author(by, note)
-        made: Triggered = await self._db.write(lambda: self._store.backfill(key, dues, author))
-        self._tell_runs()
+        made: Triggered = await self._write(partial(self._store.backfill, key, dues, author), None, *_ALL_TOPICS)
         return made
 
     # As a whole
@@ -346,45 +359,49 @@ class Schedules:
         await self._db.write(lambda: self._store.pause_all(author, paused=paused))
         self._knock("schedules")
 
-    def _tell_runs(self) -> None:
-        for topic in ("ready", "waiting", "cancel", "schedules"):
+    async def _write(self, work: Work[Any], connection: Any, *topics: str) -> Any:
+        if connection is not None:
+            return await run_on(connection, self._db, work, *topics)
+        found = await self._db.write(work)
+        for topic in topics:
             self._knock(topic)
+        return found
 
-    async def _each(self, key: str | None, tag: str | None, prefix: str | None, work: Callable[..., Any]) -> int:
+    async def _each(
+        self, key: str | None, tag: str | None, prefix: str | None, work: Callable[..., Any], connection: Any
+    ) -> int:
         """Do this to one schedule, or to all with a tag or a prefix, a thousand in a transaction."""
         if [key, tag, prefix].count(None) != 2:
             raise InvalidSchedule("key", key, "say one of: a key, tag=…, prefix=…", "does not say which")
-        count = 0
         if key is not None:
-            count = len(await self._db.write(lambda: work([schedule_key(key)])))
-        else:
-            async for batch in self._keys(tag, prefix):
-                count += await self._all(batch, work)
-        self._tell_runs()
+            return len(await self._write(partial(work, [schedule_key(key)]), connection, *_ALL_TOPICS))
+        count = 0
+        async for batch in self._states(tag, prefix, connection):
+            count += await self._all([each.key for each in batch], work, connection)
         return count
 
-    async def _all(self, keys: builtins.list[str], work: Callable[..., Any]) -> int:
+    async def _all(self, keys: builtins.list[str], work: Callable[..., Any], connection: Any) -> int:
         """Do this to those that are still there."""
         while keys:
             try:
-                return len(await self._db.write(lambda keys=keys: work(keys)))  # type: ignore[misc]
+                return len(await self._write(partial(work, keys), connection, *_ALL_TOPICS))
             except UnknownSchedule as gone:
                 keys = [key for key in keys if key != gone.key]
         return 0
 
-    async def _keys(self, tag: str | None, prefix: str | None) -> AsyncIterator[builtins.list[str]]:
-        async for batch in self._states(tag, prefix):
-            yield [each.key for each in batch]
-
-    async def _states(self, tag: str | None, prefix: str | None) -> AsyncIterator[builtins.list[ScheduleState]]:
+    async def _states(
+        self, tag: str | None, prefix: str | None, connection: Any = None
+    ) -> AsyncIterator[builtins.list[ScheduleState]]:
         if tag is not None:
             schedule_tags([tag])
         if prefix is not None:
             schedule_key(prefix)
         after = ""
-        while batch := await self._db.read(
-            lambda after=after: self._reads.list(tag=tag, prefix=prefix, after=after, most=_BATCH)  # type: ignore[misc]
-        ):
+        while True:
+            page = partial(self._reads.list, tag=tag, prefix=prefix, after=after, most=_BATCH)
+            batch = await (self._db.read(page) if connection is None else run_on(connection, self._db, page))
+            if not batch:
+                return
             yield batch
             after = batch[-1].key
 

@@ -11,7 +11,6 @@ from tests.stores import DSN, ask, get, new, opened, sql
 
 from rota.db.borrowed import run_on
 from rota.db.database import Database
-from rota.errors import Invalid
 from rota.store.runs import RunStore
 
 Borrow = Callable[[], Awaitable[Any]]
@@ -99,47 +98,3 @@ async def test_what_the_caller_did_before_commits_with_it(db: Database, store: s
         assert (await ask(db, "SELECT count(*) FROM orders"))[0][0] == expected
         assert await count(db) == expected
     await ask(db, "DROP TABLE orders")
-
-
-async def test_a_pooled_connection_is_a_connection_and_a_pool_is_not(postgres_store: str) -> None:
-    db = await opened(postgres_store)
-    async with asyncpg.create_pool(postgres_store, min_size=1) as pool:
-        async with pool.acquire() as connection, connection.transaction():
-            assert await run_on(connection, db, lambda: RunStore(db).get(1)) is None
-        with pytest.raises(Invalid, match=r"^connection: .* does not go with the store; use an asyncpg connection$"):
-            await run_on(pool, db, lambda: RunStore(db).get(1))
-    await db.close()
-
-
-@pytest.mark.parametrize("wrong", ["a string", 42, object()], ids=["text", "number", "object"])
-async def test_what_is_no_connection_to_the_store_is_refused(db: Database, wrong: object) -> None:
-    with pytest.raises(Invalid, match=r"^connection: .* does not go with the store; use an? (sqlite3\.C|asyncpg c)"):
-        await run_on(wrong, db, lambda: RunStore(db).insert_one(new()))
-    assert await count(db) == 0
-
-
-async def test_a_connection_to_the_other_kind_of_store_is_refused(
-    db: Database, store: str, postgres_store: str
-) -> None:
-    connection: Any
-    if store.startswith(DSN):
-        connection = sqlite3.connect(":memory:")
-    else:
-        connection = await asyncpg.connect(postgres_store)
-    with pytest.raises(Invalid, match="does not go with the store"):
-        await run_on(connection, db, lambda: RunStore(db).insert_one(new()))
-    closed = connection.close()
-    if closed is not None:
-        await closed
-
-
-async def test_a_connection_to_another_file_is_refused(tmp_path: Any) -> None:
-    mine, other = f"sqlite:///{tmp_path}/mine.db", f"sqlite:///{tmp_path}/other.db"
-    db, another = await opened(mine), await opened(other)
-    file = sqlite3.connect(tmp_path / "other.db")
-    with pytest.raises(Invalid, match=r"does not go with the store; use a sqlite3\.Connection to the store's file"):
-        await run_on(file, db, lambda: RunStore(db).insert_one(new()))
-    file.close()
-    assert await count(another) == 0
-    await db.close()
-    await another.close()

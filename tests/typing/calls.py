@@ -147,6 +147,29 @@ async def look_at_what_was_enqueued(rota_app: rota.Rota) -> None:
     await refute_enqueued(rota_app, refresh, state=5)  # error: arg-type
 
 
+def block() -> None:
+    """Do the same without an event loop."""
+    calls = rota.Blocking(rota.Rota())
+    assert_type(calls.enqueue(refresh.call(feed_id=42), delay="5m"), rota.Run[str])
+    assert_type(calls.enqueue(report.call()), rota.Run[None])
+    assert_type(calls.enqueue_many([refresh.call(1), report.call()]), list[int])
+    assert_type(calls.runs.get(1), rota.Run[Any])
+    assert_type(calls.runs.list(limit=5), list[rota.Run[Any]])
+    assert_type(calls.schedules.get("key"), rota.ScheduleState)
+    assert_type(calls.schedules.pause("key", note="why"), int)
+    assert_type(calls.schedules.change("key", priority="high"), int)
+    with calls as same:
+        assert_type(same, rota.Blocking)
+    calls.enqueue(refresh.call(feed_id="x"))  # error: arg-type
+    calls.enqueue(1)  # error: arg-type
+    calls.enqueue(refresh.call(1), delays="5m")  # error: call-arg
+    calls.runs.get("x")  # error: arg-type
+    calls.schedules.pause("key", notes="why")  # error: call-arg
+    later: rota.Run[int]
+    later = calls.enqueue(refresh.call(42))  # error: arg-type
+    assert later
+
+
 # Arguments that do not fit.
 refresh.call(feed_id="x")  # error: arg-type
 refresh.call("x")  # error: arg-type

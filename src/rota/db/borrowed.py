@@ -2,31 +2,32 @@
 
 from typing import Any, TypeVar
 
-from rota.db import sqlite
-from rota.db.database import Database, Work
+from rota.db.database import Database, Query, Work, drive
+from rota.db.drivers import beneath, driver
 from rota.errors import Invalid
 
 T = TypeVar("T")
+
+_ALLOWED = {
+    "sqlite": "use a connection of sqlite3, aiosqlite or SQLAlchemy to the store's file",
+    "postgres": "use a connection of asyncpg, psycopg 3 or SQLAlchemy to the store's database",
+}
 
 
 async def run_on(connection: Any, database: Database, work: Work[T], *topics: str) -> T:
     """Run an operation on the caller's connection. It happens if and only if the caller commits.
 
-    All processes are told of these topics then: by PostgreSQL with the commit; a SQLite file tells by itself.
+    All processes are told of these topics then: by PostgreSQL with the commit; a SQLite file tells by itself. On a
+    connection whose calls are not awaited this never suspends, and runs in the caller's thread.
     """
-    if isinstance(database, sqlite.SqliteDatabase) and database.has(connection):
-        return sqlite.run(connection, work(), database.now)
-    if database.dialect == "postgres" and _is_asyncpg(connection):
-        from rota.db import postgres  # noqa: PLC0415 (asyncpg is an extra)
-
-        found = await postgres.run(connection, work(), database.now)
-        for topic in topics:
-            await postgres.tell(connection, topic)
-        return found
-    allowed = {"sqlite": "use a sqlite3.Connection to the store's file", "postgres": "use an asyncpg connection"}
-    raise Invalid("connection", connection, allowed[database.dialect], "does not go with the store")
-
-
-def _is_asyncpg(connection: Any) -> bool:
-    """Tell a connection from all else, also from a pool, which would run each statement somewhere else."""
-    return type(connection).__module__.startswith("asyncpg") and hasattr(connection, "is_in_transaction")
+    known = driver(await beneath(connection))
+    if known is None or known.dialect != database.dialect:
+        raise Invalid("connection", connection, _ALLOWED[database.dialect], "does not go with the store")
+    place = database.place
+    if place is not None and not database.is_here(await known.rows(Query(place, {}), None)):
+        raise Invalid("connection", connection, _ALLOWED[database.dialect], "is not to the store's database")
+    await known.begin()
+    found = await drive(work(), lambda step: known.rows(step, database.now))
+    if topics and database.tell is not None:
+        await known.rows(Query(database.tell, {"topics": topics}), None)
+    return found

@@ -6,9 +6,9 @@ brings. One operation is one transaction.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from rota.clock import REAL, Clock, VirtualClock
 from rota.db.statements import Dialect, Statement, Statements
@@ -48,6 +48,27 @@ Work = Callable[[], Operation[T]]
 """What makes an operation, so that it can be made again where it has to be tried again."""
 
 
+async def drive(operation: Operation[T], rows: Callable[[Step], Awaitable[Rows]]) -> T:
+    """Run an operation, with what runs a step."""
+    try:
+        step = next(operation)
+        while True:
+            step = operation.send(await rows(step))
+    except StopIteration as stop:
+        return cast("T", stop.value)
+
+
+def array_values(step: Step, now: Callable[[], int] | None) -> list[Any]:
+    """Return the values of a step in order, those of many rows as arrays."""
+    given = dict(step.shared if isinstance(step, Many) else step.values)
+    if isinstance(step, Many):
+        columns = list(zip(*step.rows, strict=True)) or [()] * len(step.columns)
+        given |= dict(zip(step.columns, columns, strict=True))
+    if now is not None and "now" in step.statement.parameters and "now" not in given:
+        given["now"] = now()
+    return [given[name] for name in step.statement.parameters]
+
+
 class Database(ABC):
     """A place where transactions happen."""
 
@@ -57,6 +78,10 @@ class Database(ABC):
     """What those who work on it count seconds by."""
     now: Callable[[], int] | None
     """What fills in `:now`; None where the database itself does."""
+    may_fork: bool
+    """Whether a process may fork while it is open, as long as the new process leaves it alone."""
+    tell: Statement | None
+    """Tells every process of `:topics` with the commit of its transaction; None where a commit tells by itself."""
 
     @abstractmethod
     def live_by(self, clock: VirtualClock | None) -> None:
@@ -66,6 +91,19 @@ class Database(ABC):
     @abstractmethod
     def address(self) -> str:
         """Where it is, for another process that brings its own connection: complete, but for what is secret."""
+
+    @abstractmethod
+    def anew(self) -> "Database":
+        """Return the same database, not opened yet."""
+
+    @property
+    @abstractmethod
+    def place(self) -> Statement | None:
+        """Asks a connection which database it is to; None where the answer would not help."""
+
+    @abstractmethod
+    def is_here(self, place: Rows) -> bool:
+        """Tell whether a connection with this answer to `place` is to this database."""
 
     @abstractmethod
     async def open(self) -> None:

@@ -14,8 +14,8 @@ from typing import Any, TypeVar, cast
 import asyncpg
 
 from rota.clock import REAL, VirtualClock
-from rota.db.database import Database, Many, Operation, Rows, Step, Work
-from rota.db.statements import Dialect, Statements
+from rota.db.database import Database, Operation, Rows, Work, array_values, drive
+from rota.db.statements import Dialect, Statement, Statements, written
 from rota.errors import StoreUnavailable
 
 T = TypeVar("T")
@@ -36,6 +36,20 @@ A planner goes by statistics, and those of a queue are always old: it may go thr
 """
 
 _CHANNEL = "rota"
+_TELL = written(
+    "postgres.tell",
+    f"SELECT pg_notify('{_CHANNEL}', topic) FROM unnest(:topics::text[]) AS topic",  # noqa: S608
+    "postgres",
+    None,
+)
+_PLACE = written(
+    "postgres.place",
+    "SELECT system_identifier || ' ' || (SELECT oid FROM pg_database WHERE datname = current_database())"
+    " FROM pg_control_system()",
+    "postgres",
+    None,
+)
+"""The server's own number, which a copy shares, and that of the database: addresses may differ, these do not."""
 _TRIES = 5
 _GIVEN_UP = (
     asyncpg.DeadlockDetectedError,
@@ -53,6 +67,8 @@ class PostgresDatabase(Database):
     """A PostgreSQL database."""
 
     dialect: Dialect = "postgres"
+    may_fork = True
+    tell = _TELL
 
     def __init__(
         self, url: str, statements: Statements, now: Callable[[], int] | None, *, connections: int = 10
@@ -67,6 +83,7 @@ class PostgresDatabase(Database):
         self._listeners: list[Callable[[str | None], None]] = []
         self._aside: _Aside | None = None
         self._door = threading.Lock()
+        self._place: str | None = None
 
     def live_by(self, clock: VirtualClock | None) -> None:
         """Live by this clock, or by the database's again."""
@@ -79,6 +96,19 @@ class PostgresDatabase(Database):
     def address(self) -> str:
         """A connection that somebody brings knows the rest, with the password."""
         return "postgresql://"
+
+    def anew(self) -> "PostgresDatabase":
+        """Return the same database, not opened yet."""
+        return PostgresDatabase(self._url, *self._own, connections=self._connections)
+
+    @property
+    def place(self) -> Statement | None:
+        """The numbers of server and database, once it was open and could ask for its own."""
+        return None if self._place is None else _PLACE
+
+    def is_here(self, place: Rows) -> bool:
+        """Compare the numbers."""
+        return bool(place[0][0] == self._place)
 
     async def open(self) -> None:
         """Connect."""
@@ -94,7 +124,9 @@ class PostgresDatabase(Database):
                 max_cacheable_statement_size=0,
                 server_settings=SETTINGS,
             )
-            async with pool.acquire(timeout=_CONNECT_SECONDS):  # now, not when the first operation needs it
+            async with pool.acquire(timeout=_CONNECT_SECONDS) as connection:  # now, not with the first operation
+                with suppress(asyncpg.InsufficientPrivilegeError):
+                    self._place = await connection.fetchval(_PLACE.text)
                 self._pool = pool
         self._listening = asyncio.get_running_loop().create_task(self._listen())
 
@@ -143,7 +175,7 @@ class PostgresDatabase(Database):
         """Tell every process. Not inside a transaction: NOTIFY makes commits wait for each other."""
         with suppress(StoreUnavailable):
             async with self._connection() as connection:
-                await tell(connection, topic)
+                await connection.execute(_TELL.text, [topic])
 
     def listen(self, heard: Callable[[str | None], None]) -> None:
         """Call this in the event loop with each topic that changed."""
@@ -232,31 +264,9 @@ async def _as_it_is(_connection: Any) -> None:
     """
 
 
-async def tell(connection: Any, topic: str) -> None:
-    """Tell every process that something of this topic changed; in a transaction, when it commits."""
-    await connection.execute("SELECT pg_notify($1, $2)", _CHANNEL, topic)
-
-
 async def run(connection: Any, operation: Operation[T], now: Callable[[], int] | None) -> T:
     """Run an operation on a connection, inside the transaction that is open there."""
-    try:
-        step = next(operation)
-        while True:
-            step = operation.send(await _rows(connection, step, now))
-    except StopIteration as stop:
-        return cast("T", stop.value)
-
-
-async def _rows(connection: Any, step: Step, now: Callable[[], int] | None) -> Rows:
-    given = dict(step.shared if isinstance(step, Many) else step.values)
-    if isinstance(step, Many):
-        columns = list(zip(*step.rows, strict=True)) or [()] * len(step.columns)
-        given |= dict(zip(step.columns, columns, strict=True))
-    if now is not None and "now" in step.statement.parameters and "now" not in given:
-        given["now"] = now()
-    return cast(
-        "Rows", await connection.fetch(step.statement.text, *(given[name] for name in step.statement.parameters))
-    )
+    return await drive(operation, lambda step: connection.fetch(step.statement.text, *array_values(step, now)))
 
 
 @asynccontextmanager

@@ -23,7 +23,7 @@ from urllib.parse import quote
 from rota import clock
 from rota.clock import REAL, VirtualClock
 from rota.db.database import Database, Many, Operation, Rows, Step, Work
-from rota.db.statements import Dialect, Statements
+from rota.db.statements import Dialect, Statement, Statements, written
 from rota.db.watch import Watch
 from rota.errors import StoreUnavailable
 
@@ -43,12 +43,15 @@ _ANYWAY_SECONDS = 1.0
 """How often to look though nothing was told: a process may have been stopped between its write and its commit."""
 _READERS = 2
 _AGAIN_SECONDS = 0.005
+_PLACE = written("sqlite.place", "PRAGMA database_list", "sqlite", None)
 
 
 class SqliteDatabase(Database):
     """A SQLite file."""
 
     dialect: Dialect = "sqlite"
+    may_fork = False
+    tell = None
 
     def __init__(
         self, path: str | None, statements: Statements, now: Callable[[], int], *, durable: bool = False
@@ -84,11 +87,13 @@ class SqliteDatabase(Database):
         self._file = self._path or str(Path(cast("tempfile.TemporaryDirectory[str]", self._temporary).name) / "rota.db")
         try:
             os.close(os.open(self._file, os.O_RDWR | os.O_CREAT, 0o600))
+            _refuse_inherited(self._file)
             self._writer = _Writer(self._connect(), lambda: self.now())  # noqa: PLW0108 (it may be set anew)
             looker = self._connect()
         except (OSError, sqlite3.Error) as error:
             raise StoreUnavailable(f"the SQLite file {self._file} cannot be opened: {error}") from error
         self._readers = ThreadPoolExecutor(_READERS, "rota-reader")
+        _OPEN[id(self)] = _identity(self._file)
         self._looking = asyncio.get_running_loop().create_task(self._look(looker))
 
     async def close(self) -> None:
@@ -97,12 +102,16 @@ class SqliteDatabase(Database):
             self._looking.cancel()
             await asyncio.wait([self._looking])
         if self._writer is not None:
-            await asyncio.to_thread(self._writer.stop)
+            try:
+                await asyncio.to_thread(self._writer.stop)
+            except RuntimeError:  # the interpreter is ending, and there are no new threads
+                self._writer.stop()
         if self._readers is not None:
             self._readers.shutdown(wait=True)
         for connection in self._connections:
             connection.close()
         self._connections.clear()
+        _OPEN.pop(id(self), None)
         if self._temporary is not None:
             self._temporary.cleanup()
             self._file = ""
@@ -127,14 +136,19 @@ class SqliteDatabase(Database):
         self._submit(_Job(work, future), first=True)
         return future.result()
 
-    def has(self, connection: object) -> bool:
-        """Tell whether this is a connection to the same file."""
-        if not isinstance(connection, sqlite3.Connection) or not Path(self._file).is_file():
-            return False
-        cursor = connection.cursor()
-        cursor.row_factory = None  # the connection's rows may be of a kind of their own
-        files = [row[2] for row in cursor.execute("PRAGMA database_list") if row[1] == "main"]
-        return bool(files[0]) and Path(files[0]).samefile(self._file)
+    def anew(self) -> "SqliteDatabase":
+        """Return the same file, not opened yet; of memory, another."""
+        return SqliteDatabase(self._path, self.statements, self._own_now, durable=self._durable)
+
+    @property
+    def place(self) -> Statement:
+        """The file."""
+        return _PLACE
+
+    def is_here(self, place: Rows) -> bool:
+        """Compare the files."""
+        files = [row[2] for row in place if row[1] == "main"]
+        return bool(files[0]) and Path(self._file).is_file() and Path(files[0]).samefile(self._file)
 
     def _submit(self, job: "_Job", *, first: bool) -> None:
         if self._writer is None:
@@ -340,30 +354,68 @@ def run(connection: sqlite3.Connection, operation: Operation[T], now: Callable[[
     try:
         step = next(operation)
         while True:
-            step = operation.send(_rows(connection, step, now))
+            step = operation.send(rows(connection, step, now))
     except StopIteration as stop:
         return cast("T", stop.value)
 
 
-def _rows(connection: sqlite3.Connection, step: Step, now: Callable[[], int]) -> Rows:
-    text, names = step.statement.text, step.statement.parameters
-    given = dict(step.shared if isinstance(step, Many) else step.values)
-    if "now" in names and "now" not in given:
-        given["now"] = now()
+def rows(connection: sqlite3.Connection, step: Step, now: Callable[[], int] | None) -> Rows:
+    """Run a step on a connection."""
+    text, bound = step.statement.text, values(step, now)
     cursor = connection.cursor()
     cursor.row_factory = sqlite3.Row  # the connection may be somebody else's, with rows of its own
-    if not isinstance(step, Many):
-        return cursor.execute(text, [given[name] for name in names]).fetchall()
-    if "rows" in names:  # all of them in one statement, as JSON: a statement each costs Python more than SQLite
-        given["rows"] = json.dumps(step.rows)
-        return cursor.execute(text, [given[name] for name in names]).fetchall()
-    places = [step.columns.index(name) if name in step.columns else -1 for name in names]
-    fixed = [None if place >= 0 else given[name] for name, place in zip(names, places, strict=True)]
-    bound = ([row[p] if p >= 0 else f for p, f in zip(places, fixed, strict=True)] for row in step.rows)
-    if "RETURNING" in text or text.startswith("SELECT"):
-        return [found for values in bound for found in cursor.execute(text, values).fetchall()]
+    if isinstance(bound, list):
+        return cursor.execute(text, bound[0]).fetchall()
+    if returns(step):
+        return [found for each in bound for found in cursor.execute(text, each).fetchall()]
     cursor.executemany(text, bound)
     return ()
+
+
+def returns(step: Step) -> bool:
+    """Tell whether a step may have rows; what is done for many rows of values at once has none."""
+    text = step.statement.text
+    return not isinstance(step, Many) or "RETURNING" in text or text.startswith("SELECT")
+
+
+def values(step: Step, now: Callable[[], int] | None) -> list[list[Any]] | Iterator[list[Any]]:
+    """Return the values of each time that the statement is to run: one list for a query, any number for many rows."""
+    names = step.statement.parameters
+    given = dict(step.shared if isinstance(step, Many) else step.values)
+    if now is not None and "now" in names and "now" not in given:
+        given["now"] = now()
+    if isinstance(step, Many) and "rows" in names:  # once: a statement each costs Python more than SQLite
+        given["rows"] = json.dumps(step.rows)
+    if not isinstance(step, Many) or "rows" in names:
+        return [[given[name] for name in names]]
+    places = [step.columns.index(name) if name in step.columns else -1 for name in names]
+    fixed = [None if place >= 0 else given[name] for name, place in zip(names, places, strict=True)]
+    return ([row[p] if p >= 0 else f for p, f in zip(places, fixed, strict=True)] for row in step.rows)
+
+
+_OPEN: dict[int, tuple[int, int]] = {}
+"""The files that are open in this process."""
+_INHERITED: set[tuple[int, int]] = set()
+"""Those that were open in the process that this one was forked from. SQLite would take its locks for ours."""
+
+
+def _inherit() -> None:
+    _INHERITED.update(_OPEN.values())
+    _OPEN.clear()
+
+
+os.register_at_fork(after_in_child=_inherit)
+
+
+def _identity(file: str) -> tuple[int, int]:
+    found = Path(file).stat()
+    return found.st_dev, found.st_ino
+
+
+def _refuse_inherited(file: str) -> None:
+    if _identity(file) in _INHERITED:
+        why = "was open in the process that this one was forked from: fork before it is opened, or spawn"
+        raise StoreUnavailable(f"the SQLite file {file} {why}")
 
 
 @contextmanager
