@@ -308,7 +308,9 @@ class Model:
             if work.state == "failed":
                 known.failures += 1
                 pauses = known.plan.pause_after is not None and known.failures >= known.plan.pause_after
-                if known.state == "active" and (outcome == "unresolved" or pauses):
+                goes_on = known.state == "active"
+                unresolved = outcome == "unresolved" and known.state in ("active", "finished")
+                if unresolved or (goes_on and pauses):
                     known.state = "parked" if outcome == "unresolved" else "paused"
                     known.hold = Hold(known.state)
         if self.known is not None:

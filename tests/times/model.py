@@ -211,8 +211,11 @@ class Fixed:
             verdict.forget_after(verdict.fire[-1].due)
         else:
             after, fired = self, verdict.fire
-            if fired:  # what fires now is what a failing schedule waits from, and what was asked for is answered
-                after = replace(self, past=replace(self.past, due=fired[-1].due, asked=None))
+            if fired or (self.asked is not None and self.asked + self.offset <= self.now):
+                # what fires now is what a failing schedule waits from, and what was asked for is answered
+                after = replace(
+                    self, past=replace(self.past, due=fired[-1].due if fired else self.past.due, asked=None)
+                )
             after.look_ahead(verdict, max(self.answered, self.now - self.offset))
 
     def firing(self, due: int, *, queued: bool) -> Firing:

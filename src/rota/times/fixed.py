@@ -56,8 +56,9 @@ def decide_fixed(key: str, rule: Rule, policies: Policies, past: Past, now: Inst
     found.append(("excluded", out))
     skips = [Skip(reason, span.first, span.last, span.count) for reason, span in found if span]
     through = going[-1] if spent else series.previous(until + 1)
-    if going and past.failures:  # from now on it backs off from what fires now
-        swallowed = list(_swallowed(rule, policies, replace(past, due=going[-1]), None, offset))
+    if past.failures and (going or (asked is not None and asked <= until)):
+        # from now on it backs off from what fires now, and no longer to what was asked for
+        swallowed = list(_swallowed(rule, policies, replace(past, due=going[-1] if going else past.due), None, offset))
     ahead = None if spent else _ahead(series, policies, max(until, answered, *(e for _, e in swallowed)), offset)
     jitter = micros(policies.jitter)
     return Decision(
