@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import re
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -137,11 +138,14 @@ def main() -> None:
     sizes = (QUICK if options.quick else FULL).scaled(options.scale)
     if options.rounds:
         sizes = Sizes(**{**asdict(sizes), "rounds": options.rounds})
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stops the servers too
     results, begun = Results(), monotonic()
     try:
         settings = asyncio.run(compare(options, sizes, results))
     except Failed as error:
         sys.exit(f"bench: {error}")
+    except KeyboardInterrupt:
+        sys.exit("bench: stopped")
     path = options.json or ROOT / "bench" / "results" / f"engine-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report(options, sizes, results, settings), indent=2) + "\n")

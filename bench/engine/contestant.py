@@ -18,6 +18,7 @@ import os
 import random
 import struct
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from time import monotonic, time
 from typing import Any
@@ -114,7 +115,15 @@ def speak(kind: type[Contestant], run: Callable[[Coroutine[Any, Any, None]], Non
         "fire": lambda: contestant.fire(url, lambda: say(begun=True)),
         "live": lambda: contestant.live(url, lambda: say(begun=True)),
     }
+    if role != "feed":
+        threading.Thread(target=end_with_runner, daemon=True).start()
     run(roles[role]())
+
+
+def end_with_runner() -> None:
+    """End when the input does: whoever started this is gone, however that ended."""
+    sys.stdin.read()
+    os._exit(0)
 
 
 async def feed(contestant: Contestant) -> None:

@@ -34,6 +34,8 @@ class Scheduler:
     """How its store says how many schedules, whose keys begin with a prefix, have fired."""
     fires: int
     """Roughly how many it fires a second: 10,000 at once are too many for a quick look at some."""
+    starts: float = 1.0
+    """Roughly how many seconds its processes take to start: schedules are due when they have."""
     adds: bool = True
     """Whether schedules can be added to it while it runs."""
     most: int = 1_000_000
@@ -61,7 +63,7 @@ SCHEDULERS: dict[StoreName, tuple[Scheduler, ...]] = {
     "postgres": (
         Scheduler("rota", "postgres", _ROTA, 10_000),
         Scheduler("apscheduler", "postgres", _APSCHEDULER, 300, most=100_000),
-        Scheduler("celery", "redis", "LLEN celery", 1_000, adds=False, most=100_000),
+        Scheduler("celery", "redis", "LLEN celery", 1_000, starts=3.0, adds=False),
     ),
     "sqlite": (
         Scheduler("rota", "sqlite", _ROTA, 10_000),

@@ -12,6 +12,7 @@ from typing import Any
 from bench.engine.contestant import Contestant, note_due, speak
 from celery import Celery as App
 from celery.beat import Service
+from celery.signals import worker_ready
 
 HOUR = timedelta(hours=1)
 
@@ -20,6 +21,7 @@ class Celery(Contestant):
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.folder = Path(os.environ["ROTA_BENCH_FOLDER"])
+        self.ready = self.folder / "ready"
         self.app = App("bench", broker=url)
         self.app.conf.update(task_ignore_result=True, broker_connection_retry_on_startup=True)
 
@@ -44,6 +46,7 @@ class Celery(Contestant):
         }
 
     async def work(self) -> None:
+        worker_ready.connect(lambda **_: self.ready.touch(), weak=False)
         self.app.worker_main(
             ["worker", "--pool", "solo", "--loglevel", "ERROR", "--without-gossip", "--without-mingle"]
         )
@@ -57,6 +60,8 @@ class Celery(Contestant):
 
     async def live(self, url: str, begun: Callable[[], None]) -> None:
         await asyncio.create_subprocess_exec(sys.executable, "-m", "bench.engine.contestants.celery", "work", url)
+        while not self.ready.exists():  # noqa: ASYNC110 (another process makes it)
+            await asyncio.sleep(0.01)
         await self.fire(url, begun)
 
 

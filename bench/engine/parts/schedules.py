@@ -39,7 +39,7 @@ async def measure(
 async def fired(stores: Stores, scheduler: Scheduler, sizes: Sizes) -> float:
     """Return how many schedules a second fire that are due at one instant: from it until all have, committed."""
     count = min(sizes.due_at_once, int(scheduler.fires * sizes.fire))
-    margin = 0.8 + count / 5_000
+    margin = scheduler.starts + count / 5_000
     while True:
         async with stores.fresh(scheduler.store) as store:
             with stores.scratch() as folder:
@@ -63,7 +63,7 @@ async def fired(stores: Stores, scheduler: Scheduler, sizes: Sizes) -> float:
 async def lateness(stores: Stores, scheduler: Scheduler, sizes: Sizes) -> list[float]:
     """Return how many milliseconds after it was due each run began, at 100 firings a second."""
     count = int(sizes.late / STEP_SECONDS)
-    margin = 1.0
+    margin = scheduler.starts
     while True:
         async with stores.fresh(scheduler.store) as store:
             with stores.scratch() as folder:
