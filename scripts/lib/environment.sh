@@ -1,10 +1,10 @@
 # The virtual environments that the scripts run in. Sourced, never run by itself.
 #
-#   environment serve|test|peers|lock    makes the environment when it is missing or out of date, and sets
+#   environment serve|test|peers|peer-NAME|lock    makes the environment when it is missing or out of date, and sets
 #                                  $python to its interpreter; costs a few milliseconds when it is current
 #
 # Each environment holds what requirements/NAME.txt pins, by hash, and this checkout as an editable install
-# (but for lock: pinning must work while the checkout is in pieces).
+# (but for lock: pinning must work while the checkout is in pieces; and for each peer-NAME: it is not Rota).
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 
@@ -76,6 +76,7 @@ environment() {
   python=$venv/bin/python
   packages=$(stamp_of "$requirements")
   project=$(stamp_of "$root/pyproject.toml")
+  ! is_alone "$name" || project=alone
   is_stamped "$venv/packages.stamp" "$packages" && is_stamped "$venv/project.stamp" "$project" && return
 
   [ -w "$root" ] || fail "cannot write to $root, where $(basename "$venv") belongs"
@@ -97,8 +98,13 @@ install_packages() {
   printf '%s\n' "$packages" >"$venv/packages.stamp"
 }
 
+# Whether an environment goes without this checkout.
+is_alone() {
+  [[ $1 = lock || $1 = peer-* ]]
+}
+
 install_project() {
-  [ "$name" = lock ] || run_pip --no-deps --no-build-isolation --editable "$root"
+  is_alone "$name" || run_pip --no-deps --no-build-isolation --editable "$root"
   printf '%s\n' "$project" >"$venv/project.stamp"
 }
 

@@ -1,0 +1,1 @@
+"""Rota's engine beside its peers: see bench/README.md."""
