@@ -6,7 +6,8 @@ brings. One operation is one transaction.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -42,10 +43,37 @@ class Many:
     shared: Mapping[str, Any]
 
 
-Step = Query | Many
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Rows for a table as they are, by the fastest way that the database has."""
+
+    table: str
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+
+
+Step = Query | Many | Load
 Operation = Generator[Step, Rows, T]
 Work = Callable[[], Operation[T]]
 """What makes an operation, so that it can be made again where it has to be tried again."""
+
+
+Fetch = Callable[[int], Awaitable[list[tuple[Any, ...]]]]
+"""Returns the next rows, at most so many; none when there are no more."""
+
+
+class Snapshot(ABC):
+    """A database as it was at one instant, to be read for as long as that takes."""
+
+    dialect: Dialect
+
+    @abstractmethod
+    async def rows(self, text: str) -> list[tuple[Any, ...]]:
+        """Return what a statement finds."""
+
+    @abstractmethod
+    async def stream(self, text: str) -> Fetch:
+        """Begin to read what a statement finds, however much that is."""
 
 
 class Database(ABC):
@@ -68,6 +96,10 @@ class Database(ABC):
         """Where it is, for another process that brings its own connection: complete, but for what is secret."""
 
     @abstractmethod
+    async def place(self) -> str:
+        """Return what is the same for every address of one database, and for no other."""
+
+    @abstractmethod
     async def open(self) -> None:
         """Connect."""
 
@@ -85,6 +117,10 @@ class Database(ABC):
     @abstractmethod
     async def read(self, work: Work[T]) -> T:
         """Run an operation that only reads."""
+
+    @abstractmethod
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        """Look at it as it is now, on a connection of its own, for as long as this is open."""
 
     @abstractmethod
     def write_from_thread(self, work: Work[T]) -> T:

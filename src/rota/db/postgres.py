@@ -14,9 +14,9 @@ from typing import Any, TypeVar, cast
 import asyncpg
 
 from rota.clock import REAL, VirtualClock
-from rota.db.database import Database, Many, Operation, Rows, Step, Work
+from rota.db.database import Database, Fetch, Load, Many, Operation, Rows, Snapshot, Step, Work
 from rota.db.statements import Dialect, Statements
-from rota.errors import StoreUnavailable
+from rota.errors import CopyRefused, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -33,6 +33,10 @@ _GIVEN_UP = (
 """When an operation is made again, so many times: PostgreSQL gave it up for the sake of another."""
 _CONNECT_SECONDS = 10.0
 _COMMAND_SECONDS = 30.0
+_PATIENT = {"application_name": "rota", "statement_timeout": "0", "idle_in_transaction_session_timeout": "0"}
+_PLACE = (
+    "SELECT 'postgres ' || pg_postmaster_start_time() || ' ' || oid FROM pg_database WHERE datname = current_database()"
+)
 _AGAIN_SECONDS = 1.0
 """How long to wait before listening again after the connection was lost."""
 
@@ -67,6 +71,11 @@ class PostgresDatabase(Database):
     def address(self) -> str:
         """A connection that somebody brings knows the rest, with the password."""
         return "postgresql://"
+
+    async def place(self) -> str:
+        """The database in the server that has run since then."""
+        async with self._connection() as connection:
+            return cast("str", await connection.fetchval(_PLACE))
 
     async def open(self) -> None:
         """Connect."""
@@ -118,6 +127,20 @@ class PostgresDatabase(Database):
         async with self._connection() as connection:
             return await run(connection, work(), self.now)
 
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Snapshot]:
+        """Look at the database as it is now; whoever writes to it meanwhile is not held up."""
+        if self._pool is None:
+            raise StoreUnavailable("the store is not open")
+        async with _translated():
+            connection = await asyncpg.connect(self._url, timeout=_CONNECT_SECONDS, server_settings=_PATIENT)
+            try:
+                async with connection.transaction(isolation="repeatable_read", readonly=True):
+                    await connection.fetchval("SELECT 1 FROM pg_class LIMIT 1")  # the first look decides what is seen
+                    yield _Snapshot(connection)
+            finally:
+                connection.terminate()
+
     def write_from_thread(self, work: Work[T]) -> T:
         """Run an operation on a connection of its own."""
         if self._pool is None:
@@ -165,6 +188,26 @@ class PostgresDatabase(Database):
                 finally:
                     connection.terminate()
             await asyncio.sleep(_AGAIN_SECONDS)
+
+
+class _Snapshot(Snapshot):
+    """A transaction that only reads, at the isolation that shows one instant."""
+
+    dialect: Dialect = "postgres"
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def rows(self, text: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in await self._connection.fetch(text)]
+
+    async def stream(self, text: str) -> Fetch:
+        cursor = await self._connection.cursor(text)
+
+        async def fetch(most: int) -> list[tuple[Any, ...]]:
+            return [tuple(row) for row in await cursor.fetch(most)]
+
+        return fetch
 
 
 class _Aside:
@@ -228,6 +271,8 @@ async def run(connection: Any, operation: Operation[T], now: Callable[[], int] |
 
 
 async def _rows(connection: Any, step: Step, now: Callable[[], int] | None) -> Rows:
+    if isinstance(step, Load):
+        return await _load(connection, step)
     given = dict(step.shared if isinstance(step, Many) else step.values)
     if isinstance(step, Many):
         columns = list(zip(*step.rows, strict=True)) or [()] * len(step.columns)
@@ -237,6 +282,20 @@ async def _rows(connection: Any, step: Step, now: Callable[[], int] | None) -> R
     return cast(
         "Rows", await connection.fetch(step.statement.text, *(given[name] for name in step.statement.parameters))
     )
+
+
+async def _load(connection: Any, step: Load) -> Rows:
+    try:
+        await connection.copy_records_to_table(step.table, columns=step.columns, records=step.rows)
+    except (
+        asyncpg.IntegrityConstraintViolationError,
+        asyncpg.DataError,
+        OverflowError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise CopyRefused(f"{step.table} does not take a row: {_said(error)}") from error
+    return ()
 
 
 @asynccontextmanager

@@ -12,9 +12,9 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -22,10 +22,10 @@ from urllib.parse import quote
 
 from rota import clock
 from rota.clock import REAL, VirtualClock
-from rota.db.database import Database, Many, Operation, Rows, Step, Work
+from rota.db.database import Database, Fetch, Load, Many, Operation, Rows, Snapshot, Step, Work
 from rota.db.statements import Dialect, Statements
 from rota.db.watch import Watch
-from rota.errors import StoreUnavailable
+from rota.errors import CopyRefused, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -76,6 +76,11 @@ class SqliteDatabase(Database):
     def address(self) -> str:
         """The file; for memory, the temporary one while it is open."""
         return f"sqlite:///{quote(str(Path(self._file).absolute()))}"
+
+    async def place(self) -> str:
+        """The file itself, whatever leads to it."""
+        found = await asyncio.to_thread(Path(self._file).stat)
+        return f"sqlite {found.st_dev} {found.st_ino}"
 
     async def open(self) -> None:
         """Open the file. One that is not there is made, for its owner alone."""
@@ -149,6 +154,21 @@ class SqliteDatabase(Database):
             await asyncio.sleep(0)
             return self._read(work)
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Snapshot]:
+        """Look at the file as it is now; whoever writes to it meanwhile is not held up."""
+        if self._readers is None:
+            raise StoreUnavailable("the store is not open")
+        with _translated():
+            connection = self._connect()
+            try:
+                connection.execute("BEGIN")
+                connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # the first look decides what is seen
+                yield _Snapshot(connection)
+            finally:
+                self._connections.remove(connection)
+                connection.close()
 
     async def notify(self, topic: str) -> None:
         """Tell this process; the others see that the file changed."""
@@ -228,6 +248,22 @@ class SqliteDatabase(Database):
         ):
             connection.execute(f"PRAGMA {pragma}")
         return connection
+
+
+class _Snapshot(Snapshot):
+    """A transaction that only reads."""
+
+    dialect: Dialect = "sqlite"
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    async def rows(self, text: str) -> list[tuple[Any, ...]]:
+        return await asyncio.to_thread(lambda: self._connection.execute(text).fetchall())
+
+    async def stream(self, text: str) -> Fetch:
+        cursor = await asyncio.to_thread(self._connection.execute, text)
+        return lambda most: asyncio.to_thread(cursor.fetchmany, most)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -346,6 +382,8 @@ def run(connection: sqlite3.Connection, operation: Operation[T], now: Callable[[
 
 
 def _rows(connection: sqlite3.Connection, step: Step, now: Callable[[], int]) -> Rows:
+    if isinstance(step, Load):
+        return _load(connection, step)
     text, names = step.statement.text, step.statement.parameters
     given = dict(step.shared if isinstance(step, Many) else step.values)
     if "now" in names and "now" not in given:
@@ -363,6 +401,16 @@ def _rows(connection: sqlite3.Connection, step: Step, now: Callable[[], int]) ->
     if "RETURNING" in text or text.startswith("SELECT"):
         return [found for values in bound for found in cursor.execute(text, values).fetchall()]
     cursor.executemany(text, bound)
+    return ()
+
+
+def _load(connection: sqlite3.Connection, step: Load) -> Rows:
+    names = ", ".join(f'"{name}"' for name in step.columns)
+    marks = ", ".join("?" * len(step.columns))
+    try:
+        connection.executemany(f'INSERT INTO "{step.table}" ({names}) VALUES ({marks})', step.rows)  # noqa: S608 (names of the schema)
+    except (sqlite3.IntegrityError, sqlite3.DataError, OverflowError) as error:
+        raise CopyRefused(f"{step.table} does not take a row: {error}") from error
     return ()
 
 
