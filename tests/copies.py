@@ -1,7 +1,7 @@
 """Two stores for tests of copying, and all that is in them, asked behind Rota's back."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import asyncpg
@@ -66,14 +66,22 @@ class BrokenOff(Exception):
 
 
 async def copied(
-    source: str, target: str, *, owners: Sequence[Owner] = (ROTA,), most: int | None = None, **options: Any
+    source: str,
+    target: str,
+    *,
+    owners: Sequence[Owner] = (ROTA,),
+    most: int | None = None,
+    meanwhile: Callable[[], object] = int,
+    **options: Any,
 ) -> Copied:
-    """Copy a store; after so many steps the copy is broken off."""
+    """Copy a store; after so many steps the copy is broken off. What happens meanwhile happens after the first."""
     steps = 0
 
     def progress(what: str, done: int, total: int) -> None:
         nonlocal steps
         steps += 1
+        if steps == 1:
+            meanwhile()
         if most is not None and steps >= most:
             raise BrokenOff(what, done, total)
 

@@ -99,6 +99,19 @@ def test_what_is_refused_is_one_line(
     assert "secret" not in error
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [("role=pg_read_all_data", "permission denied"), ("default_transaction_read_only=on", "read-only transaction")],
+)
+def test_a_postgres_that_does_not_let_it_write_is_one_line(
+    source: str, postgres_database: str, setting: str, said: str
+) -> None:
+    code, shown, error = rota("copy", source, f"{postgres_database}?{setting}")
+    assert (code, shown, error.count("\n")) == (1, "", 1)
+    assert error.startswith("rota: PostgreSQL refuses: ")
+    assert said in error
+
+
 def test_on_a_terminal_there_is_a_bar(source: str, target: str) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "rota", "copy", source, target]

@@ -1,5 +1,6 @@
 """Copying a store: all of it, once, whatever breaks in between; and the target goes on where the source was."""
 
+import sqlite3
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from rota.app import Rota
 from rota.db import transfer
 from rota.db.migrate import Migrations
 from rota.errors import CopyRefused, SchemaTooNew
-from rota.store.copy import ROTA, Owner
+from rota.store.copy import ROTA, Owner, StoreCopy
 from rota.store.runs import RunStore
 from rota.store.workers import WorkerStore
 
@@ -40,10 +41,13 @@ async def plain(one: int) -> int:
 
 @pytest.fixture(scope="module")
 def two_databases(postgres_url: str) -> Iterator[list[str]]:
-    """The addresses of two databases for the tests of this module, one after the other."""
+    """The addresses of two databases for the tests of this module, one after the other.
+
+    They have an order of words of their own: a and Z are in another order there than in SQLite.
+    """
     names = [f"rota_test_{uuid4().hex}" for _ in range(2)]
     for name in names:
-        psql(postgres_url, f"CREATE DATABASE {name}")
+        psql(postgres_url, f"CREATE DATABASE {name} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'")
     yield [urlsplit(postgres_url)._replace(path=f"/{name}").geturl() for name in names]
     for name in names:
         psql(postgres_url, f"DROP DATABASE {name} WITH (FORCE)")
@@ -156,11 +160,14 @@ async def test_the_target_goes_on_where_the_source_was(ends: tuple[str, str]) ->
 
 
 @pytest.mark.usefixtures("small_batches")
-async def test_a_copy_that_was_broken_off_goes_on_where_it_was(ends: tuple[str, str]) -> None:
+async def test_a_copy_that_was_broken_off_goes_on_where_it_was(
+    ends: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, target = ends
     await lived_in(source)
     total, before = 0, -1
     for most in range(1, 100, 4):
+        monkeypatch.setattr(transfer, "_FIRST_ROWS", 1 + most % 3)  # batches need not begin where others ended
         try:
             found = await copied(source, target, most=most)
         except BrokenOff as broken:
@@ -264,6 +271,54 @@ async def test_a_target_that_is_not_empty_is_refused_and_stays_as_it_is(ends: tu
 
 
 @two_ways
+async def test_a_target_that_is_refused_is_not_brought_up_to_date(ends: tuple[str, str]) -> None:
+    source, target = ends
+    await migrated(source)
+    await lived_in(target)
+    await rows(target, "DELETE FROM rota_migrations WHERE number > 1")
+    with pytest.raises(CopyRefused, match="TO is not empty"):
+        await copied(source, target)
+    assert await rows(target, "SELECT number FROM rota_migrations") == [(1,)]
+
+
+@two_ways
+async def test_what_comes_into_the_target_after_the_look_is_not_lost(
+    ends: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = ends
+    await migrated(source)
+    await lived_in(target)
+
+    async def nothing(_: StoreCopy) -> dict[str, int]:
+        return {}
+
+    monkeypatch.setattr(StoreCopy, "in_target", nothing)
+    with pytest.raises(CopyRefused, match="TO is not empty"):
+        await copied(source, target)
+    assert (await dump(target))["rota_runs"]
+
+
+@two_ways
+async def test_what_is_written_to_the_source_meanwhile_does_not_come_along(ends: tuple[str, str]) -> None:
+    source, target = ends
+    await lived_in(source)
+    before = await dump(source)
+
+    def write() -> None:
+        """As another process does, while this one does nothing else."""
+        for text in ("DELETE FROM rota_attempts", "DELETE FROM rota_tags", "UPDATE rota_locks SET fence = 9"):
+            if dialect(source) == "postgres":
+                psql(source, text)
+            else:
+                with sqlite3.connect(source.removeprefix("sqlite:///")) as connection:
+                    connection.execute(text)
+                connection.close()
+
+    await copied(source, target, meanwhile=write)
+    assert await dump(target) == before != await dump(source)
+
+
+@two_ways
 async def test_numbering_begins_anew_with_an_empty_source(ends: tuple[str, str]) -> None:
     source, target = ends
     await migrated(source)
@@ -283,6 +338,18 @@ async def test_a_store_is_not_copied_into_itself(store: str, tmp_path: Path) -> 
     for replace in (False, True):
         with pytest.raises(CopyRefused, match="the same database"):
             await copied(store, other, replace=replace)
+
+
+async def test_two_schemas_of_a_database_are_two_stores(two_databases: list[str]) -> None:
+    database = two_databases[0]
+    for schema in ("public", "other"):
+        await rows(database, f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        await rows(database, f"CREATE SCHEMA {schema}")
+    await lived_in(database)
+    found = await copied(database, f"{database}?search_path=other")
+    there = await rows(database, "SELECT count(*) FROM other.rota_runs")
+    await rows(database, "DROP SCHEMA other CASCADE")
+    assert there == [(found.rows["rota_runs"],)]
 
 
 @two_ways

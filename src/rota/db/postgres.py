@@ -31,12 +31,19 @@ _GIVEN_UP = (
     asyncpg.InvalidCachedStatementError,  # somebody has migrated the tables
 )
 """When an operation is made again, so many times: PostgreSQL gave it up for the sake of another."""
+_NOT_ALLOWED = (
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.ReadOnlySQLTransactionError,  # a replica, say
+)
 _CONNECT_SECONDS = 10.0
 _COMMAND_SECONDS = 30.0
 _PATIENT = {"application_name": "rota", "statement_timeout": "0", "idle_in_transaction_session_timeout": "0"}
-_PLACE = (
-    "SELECT 'postgres ' || pg_postmaster_start_time() || ' ' || oid FROM pg_database WHERE datname = current_database()"
-)
+_PLACE = """
+SELECT concat_ws(' ', 'postgres', pg_postmaster_start_time(), oid, current_schema())
+FROM pg_database WHERE datname = current_database()
+"""
 _AGAIN_SECONDS = 1.0
 """How long to wait before listening again after the connection was lost."""
 
@@ -309,7 +316,7 @@ async def _translated() -> AsyncIterator[None]:
         raise StoreUnavailable(f"PostgreSQL does not answer: {_said(error)}") from error
     except (asyncpg.CannotConnectNowError, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError) as error:
         raise StoreUnavailable(f"PostgreSQL is not ready: {_said(error)}") from error
-    except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
+    except _NOT_ALLOWED as error:
         raise StoreUnavailable(f"PostgreSQL refuses: {_said(error)}") from error
     except (asyncpg.TooManyConnectionsError, asyncpg.DiskFullError, asyncpg.QueryCanceledError) as error:
         raise StoreUnavailable(f"PostgreSQL cannot now: {_said(error)}") from error

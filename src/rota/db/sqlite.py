@@ -161,12 +161,13 @@ class SqliteDatabase(Database):
         if self._readers is None:
             raise StoreUnavailable("the store is not open")
         with _translated():
-            connection = self._connect()
+            connection, thread = self._connect(), ThreadPoolExecutor(1, "rota-snapshot")
             try:
                 connection.execute("BEGIN")
                 connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # the first look decides what is seen
-                yield _Snapshot(connection)
+                yield _Snapshot(connection, thread)
             finally:
+                thread.shutdown()  # whoever was cancelled may still be reading
                 self._connections.remove(connection)
                 connection.close()
 
@@ -255,15 +256,19 @@ class _Snapshot(Snapshot):
 
     dialect: Dialect = "sqlite"
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor) -> None:
         self._connection = connection
+        self._thread = thread
 
     async def rows(self, text: str) -> list[tuple[Any, ...]]:
-        return await asyncio.to_thread(lambda: self._connection.execute(text).fetchall())
+        return await self._aside(lambda: self._connection.execute(text).fetchall())
 
     async def stream(self, text: str) -> Fetch:
-        cursor = await asyncio.to_thread(self._connection.execute, text)
-        return lambda most: asyncio.to_thread(cursor.fetchmany, most)
+        cursor = await self._aside(lambda: self._connection.execute(text))
+        return lambda most: self._aside(lambda: cursor.fetchmany(most))
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
