@@ -17,7 +17,7 @@ import rota
 from rota.app import Rota
 from rota.db import transfer
 from rota.db.migrate import Migrations
-from rota.errors import CopyRefused, SchemaTooNew
+from rota.errors import CopyRefused, SchemaTooNew, StoreUnavailable
 from rota.store.copy import ROTA, Owner, StoreCopy
 from rota.store.runs import RunStore
 from rota.store.workers import WorkerStore
@@ -28,6 +28,10 @@ COPIED = {
     *("rota_runs", "rota_attempts", "rota_schedules", "rota_tags", "rota_revisions", "rota_skips", "rota_pause"),
     *("rota_limits", "rota_taken", "rota_lines", "rota_holds", "rota_locks", "rota_hours", "rota_summed"),
 }
+HANG_UP = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'rota'
+"""
 BOTH_WAYS = ["sqlite sqlite", "sqlite postgres", "postgres sqlite", "postgres postgres"]
 
 app = Rota("sqlite://")
@@ -75,8 +79,8 @@ two_ways = pytest.mark.parametrize("ends", ["sqlite postgres", "postgres sqlite"
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "_FIRST_ROWS", 2)
-    monkeypatch.setattr(transfer, "_MOST_ROWS", 3)
+    monkeypatch.setattr(transfer, "_FETCH_ROWS", 2)
+    monkeypatch.setattr(transfer, "_MOST_ROWS", 2)
 
 
 def on(store: str) -> Rota:
@@ -171,7 +175,7 @@ async def test_a_copy_that_was_broken_off_goes_on_where_it_was(
     await lived_in(source)
     total, before = 0, -1
     for most in range(1, 100, 4):
-        monkeypatch.setattr(transfer, "_FIRST_ROWS", 1 + most % 3)  # batches need not begin where others ended
+        monkeypatch.setattr(transfer, "_FETCH_ROWS", 1 + most % 3)  # batches need not begin where others ended
         try:
             found = await copied(source, target, most=most)
         except BrokenOff as broken:
@@ -320,6 +324,19 @@ async def test_what_is_written_to_the_source_meanwhile_does_not_come_along(ends:
 
     await copied(source, target, meanwhile=write)
     assert await dump(target) == before != await dump(source)
+
+
+@two_ways
+@pytest.mark.usefixtures("small_batches")
+async def test_a_postgres_that_hangs_up_is_one_line_and_the_copy_goes_on_later(ends: tuple[str, str]) -> None:
+    source, target = ends
+    await lived_in(source)
+    (postgres,) = [each for each in ends if dialect(each) == "postgres"]
+    with pytest.raises(StoreUnavailable, match="PostgreSQL"):
+        await copied(source, target, meanwhile=lambda: psql(postgres, HANG_UP))
+    found = await copied(source, target)
+    assert found.before == 2
+    assert await dump(target) == await dump(source)
 
 
 @two_ways

@@ -16,10 +16,11 @@ from rota.db.database import Database, Fetch, Load, Operation, Query, Snapshot
 from rota.db.migrate import COPY, table_exists
 from rota.errors import CopyRefused
 
-_FIRST_ROWS = 50
+_FETCH_ROWS = 50
+"""How many rows are read at once: of the largest that there may be, not too many for the memory."""
 _MOST_ROWS = 5_000
 _MOST_BYTES = 8_000_000
-"""How much one batch holds, so that memory does not grow with the number of rows, nor much with their size."""
+"""How much is gathered until it is written, so that memory does not grow with the number of rows."""
 _ANEW = "start anew with --replace"
 
 Progress = Callable[[str, int, int], None]
@@ -178,8 +179,15 @@ def not_empty(found: dict[str, int]) -> CopyRefused:
 
 async def _batches(fetch: Fetch) -> AsyncIterator[tuple[list[tuple[Any, ...]], list[bytes]]]:
     """Yield rows, and of each what a digest is made of: the same for a row in either database."""
-    most = _FIRST_ROWS
-    while rows := await fetch(most):
-        marks = [repr(row).encode() for row in rows]
+    rows: list[tuple[Any, ...]] = []
+    marks: list[bytes] = []
+    size = 0
+    while more := await fetch(_FETCH_ROWS):
+        rows += more
+        marks += [repr(row).encode() for row in more]
+        size += sum(map(len, marks[-len(more) :]))
+        if len(rows) >= _MOST_ROWS or size >= _MOST_BYTES:
+            yield rows, marks
+            rows, marks, size = [], [], 0
+    if rows:
         yield rows, marks
-        most = max(1, min(_MOST_ROWS, most * _MOST_BYTES // sum(map(len, marks))))
