@@ -11,6 +11,7 @@ from rota.control import Cancel, RetryLater, Snooze
 from rota.engine.tick import Ticked
 from rota.errors import (
     ChildDied,
+    CopyRefused,
     Invalid,
     InvalidArguments,
     InvalidData,
@@ -63,6 +64,7 @@ __all__ = [
     "Call",
     "Cancel",
     "ChildDied",
+    "CopyRefused",
     "Cron",
     "CurrentRun",
     "Every",

@@ -1,6 +1,7 @@
 """Every error of Rota's, as a tree.
 
 RotaError
+├── CopyRefused                 a copy of a store cannot be begun, or cannot be finished
 ├── Invalid (a ValueError)      a value that was given is not allowed: `.field`, `.value`, `.allowed`
 │   ├── InvalidArguments        what was passed to a task: `.task`, `.parameter`
 │   ├── InvalidData             a value that JSON cannot carry as annotated, or JSON that does not fit the annotation
@@ -93,6 +94,10 @@ class InvalidTask(Invalid):
 
 class InvalidZone(Invalid):
     """A time zone that is not in the IANA database."""
+
+
+class CopyRefused(RotaError):
+    """A copy of a store cannot be begun, or cannot be finished; the message says what to do."""
 
 
 class MissingExtra(RotaError, ImportError):

@@ -1,8 +1,8 @@
 """Running an operation on a connection that the caller brings, inside the caller's own transaction."""
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from rota.db.database import Database, Query, Work, drive
+from rota.db.database import Ask, Database, Query, Work, drive
 from rota.db.drivers import beneath, driver
 from rota.errors import Invalid
 
@@ -27,7 +27,7 @@ async def run_on(connection: Any, database: Database, work: Work[T], *topics: st
     if place is not None and not database.is_here(await known.rows(Query(place, {}), None)):
         raise Invalid("connection", connection, _ALLOWED[database.dialect], "is not to the store's database")
     await known.begin()
-    found = await drive(work(), lambda step: known.rows(step, database.now))
+    found = await drive(work(), lambda step: known.rows(cast("Ask", step), database.now))
     if topics and database.tell is not None:
         await known.rows(Query(database.tell, {"topics": topics}), None)
     return found

@@ -20,12 +20,9 @@ def database(url: str, packages: Sequence[str]) -> Database:
         unknown = set(options) - {"synchronous"}
         if unknown or options.get("synchronous", ["normal"])[0] not in ("normal", "full"):
             raise Invalid("store", url, "the only option is synchronous=full, which also survives a power cut")
-        path = unquote(parts.path)[1:]
+        path = None if is_memory(url) else unquote(parts.path)[1:]
         durable = "synchronous" in options and options["synchronous"][0] == "full"
-        memory = path in ("", ":memory:")
-        return SqliteDatabase(
-            None if memory else path, Statements(packages, "sqlite", None), clock.micros, durable=durable
-        )
+        return SqliteDatabase(path, Statements(packages, "sqlite", None), clock.micros, durable=durable)
     if parts.scheme in ("postgres", "postgresql"):
         try:
             from rota.db.postgres import NOW, PostgresDatabase  # noqa: PLC0415 (asyncpg is an extra)
@@ -33,6 +30,11 @@ def database(url: str, packages: Sequence[str]) -> Database:
             raise MissingExtra("postgres", "a store on PostgreSQL") from None
         return PostgresDatabase(url, Statements(packages, "postgres", NOW), None)
     raise Invalid("store", masked(url), _ALLOWED, "is no address of a store")
+
+
+def is_memory(url: str) -> bool:
+    """Tell whether this is the address of a store that ends with its process."""
+    return url.startswith("sqlite://") and unquote(urlsplit(url).path)[1:] in ("", ":memory:")
 
 
 def masked(url: str) -> str:

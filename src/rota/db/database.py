@@ -7,6 +7,7 @@ brings. One operation is one transaction.
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -42,7 +43,18 @@ class Many:
     shared: Mapping[str, Any]
 
 
-Step = Query | Many
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Rows for a table as they are, by the fastest way that the database has."""
+
+    table: str
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+
+
+Ask = Query | Many
+"""What any connection can be asked."""
+Step = Ask | Load
 Operation = Generator[Step, Rows, T]
 Work = Callable[[], Operation[T]]
 """What makes an operation, so that it can be made again where it has to be tried again."""
@@ -58,7 +70,7 @@ async def drive(operation: Operation[T], rows: Callable[[Step], Awaitable[Rows]]
         return cast("T", stop.value)
 
 
-def array_values(step: Step, now: Callable[[], int] | None) -> list[Any]:
+def array_values(step: Ask, now: Callable[[], int] | None) -> list[Any]:
     """Return the values of a step in order, those of many rows as arrays."""
     given = dict(step.shared if isinstance(step, Many) else step.values)
     if isinstance(step, Many):
@@ -67,6 +79,24 @@ def array_values(step: Step, now: Callable[[], int] | None) -> list[Any]:
     if now is not None and "now" in step.statement.parameters and "now" not in given:
         given["now"] = now()
     return [given[name] for name in step.statement.parameters]
+
+
+Fetch = Callable[[int], Awaitable[list[tuple[Any, ...]]]]
+"""Returns the next rows, at most so many; none when there are no more."""
+
+
+class Snapshot(ABC):
+    """A database as it was at one instant, to be read for as long as that takes."""
+
+    dialect: Dialect
+
+    @abstractmethod
+    async def rows(self, text: str) -> list[tuple[Any, ...]]:
+        """Return what a statement finds."""
+
+    @abstractmethod
+    async def stream(self, text: str) -> Fetch:
+        """Begin to read what a statement finds, however much that is."""
 
 
 class Database(ABC):
@@ -106,6 +136,10 @@ class Database(ABC):
         """Tell whether a connection with this answer to `place` is to this database."""
 
     @abstractmethod
+    async def identity(self) -> str:
+        """Return what is the same for every address of one database, and for no other."""
+
+    @abstractmethod
     async def open(self) -> None:
         """Connect."""
 
@@ -123,6 +157,10 @@ class Database(ABC):
     @abstractmethod
     async def read(self, work: Work[T]) -> T:
         """Run an operation that only reads."""
+
+    @abstractmethod
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        """Look at it as it is now, on a connection of its own, for as long as this is open."""
 
     @abstractmethod
     def write_from_thread(self, work: Work[T]) -> T:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rota.db import sqlite
-from rota.db.database import Query, Row, Rows, Step, array_values
+from rota.db.database import Ask, Query, Row, Rows, array_values
 from rota.db.statements import Dialect, written
 from rota.errors import Invalid
 
@@ -33,7 +33,7 @@ class Driver(ABC):
         """Make sure that there is a transaction, which the caller ends; refuse a connection that commits by itself."""
 
     @abstractmethod
-    async def rows(self, step: Step, now: Now) -> Rows:
+    async def rows(self, step: Ask, now: Now) -> Rows:
         """Run a step."""
 
     def _refuse(self, how: str) -> Invalid:
@@ -54,7 +54,7 @@ class Sqlite3(Driver):
                 raise self._refuse('begin one, with connection.execute("BEGIN")')
             await self.rows(Query(_BEGUN, {}), None)
 
-    async def rows(self, step: Step, now: Now) -> Rows:
+    async def rows(self, step: Ask, now: Now) -> Rows:
         """Run a step in this thread."""
         return sqlite.rows(self.connection, step, now)
 
@@ -64,7 +64,7 @@ class Aiosqlite(Sqlite3):
 
     waits = True
 
-    async def rows(self, step: Step, now: Now) -> Rows:
+    async def rows(self, step: Ask, now: Now) -> Rows:
         """Run a step in the connection's own thread."""
         cursor = await self.connection.cursor()
         cursor.row_factory = sqlite3.Row
@@ -91,7 +91,7 @@ class Asyncpg(Driver):
         if not self.connection.is_in_transaction():
             raise self._refuse("begin one, with async with connection.transaction()")
 
-    async def rows(self, step: Step, now: Now) -> Rows:
+    async def rows(self, step: Ask, now: Now) -> Rows:
         """Run a step; asyncpg is what the statements are written for."""
         found: Rows = await self.connection.fetch(step.statement.text, *array_values(step, now))
         return found
@@ -109,7 +109,7 @@ class Psycopg(Driver):
         if idle and self.connection.autocommit:
             raise self._refuse("begin one, with connection.transaction(), or connect without autocommit")
 
-    async def rows(self, step: Step, now: Now) -> Rows:
+    async def rows(self, step: Ask, now: Now) -> Rows:
         """Run a step, as it is written: a raw cursor takes numbered parameters."""
         from psycopg import RawCursor  # noqa: PLC0415 (the caller's driver)
 
@@ -123,7 +123,7 @@ class AsyncPsycopg(Psycopg):
 
     waits = True
 
-    async def rows(self, step: Step, now: Now) -> Rows:
+    async def rows(self, step: Ask, now: Now) -> Rows:
         """Run a step, as above."""
         from psycopg import AsyncRawCursor  # noqa: PLC0415 (the caller's driver)
 

@@ -1,10 +1,11 @@
 """Migrations: forward only, numbered, one at a time under a lock."""
 
+import re
 from collections.abc import Iterator
 
 from rota.db.database import Database, Operation, Query
 from rota.db.statements import Statement, Statements
-from rota.errors import SchemaTooNew
+from rota.errors import CopyRefused, SchemaTooNew
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS rota_migrations (
@@ -12,6 +13,10 @@ CREATE TABLE IF NOT EXISTS rota_migrations (
   PRIMARY KEY (owner, number)
 )
 """
+
+COPY = "rota_copy"
+"""The table that is in a store while another is copied into it."""
+_MADE = re.compile(r"^(CREATE|DROP|ALTER) TABLE (?:IF (?:NOT )?EXISTS )?(\w+)(?: RENAME TO (\w+))?", re.MULTILINE)
 
 
 class Migrations:
@@ -27,16 +32,40 @@ class Migrations:
         """The number of the newest migration that this code knows."""
         return max((_number(name) for name in self._blocks.names()), default=0)
 
-    async def apply(self) -> list[str]:
-        """Bring the store up to date, and return what was applied. Whoever comes second has nothing to do."""
-        return await self._database.write(self._apply)
+    @property
+    def numbers(self) -> set[int]:
+        """The numbers of all migrations that this code knows."""
+        return {_number(name) for name in self._blocks.names()}
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables that these migrations leave behind, each after those that it refers to."""
+        found: list[str] = []
+        for name in self._blocks.names():
+            for verb, table, renamed in _MADE.findall(self._blocks[name].text):
+                if verb == "CREATE":
+                    found.append(table)
+                elif verb == "DROP":
+                    found.remove(table)
+                elif renamed:
+                    found[found.index(table)] = renamed
+        return found
+
+    async def apply(self, *, copying: bool = False) -> list[str]:
+        """Bring the store up to date, and return what was applied. Whoever comes second has nothing to do.
+
+        A store that another was copied into only in part is refused to all but who copies.
+        """
+        return await self._database.write(lambda: self._apply(copying=copying))
 
     async def check(self) -> list[str]:
         """Return what is not applied yet; refuse a store that a newer Rota has changed."""
         return await self._database.write(self._check)
 
-    def _apply(self) -> Operation[list[str]]:
+    def _apply(self, *, copying: bool) -> Operation[list[str]]:
         missing = yield from self._check()
+        if not copying and (yield table_exists(self._database, COPY)):
+            raise CopyRefused("a copy into this store is not finished: run rota copy again, or wait for its end")
         for name in missing:
             for text in _statements(self._blocks[name].text):
                 yield Query(Statement(name, text, ()), {})
@@ -60,6 +89,15 @@ class Migrations:
 
     def _own(self, text: str, **values: object) -> Query:
         return Query(self._database.statements.write("migrations", text), values)
+
+
+def table_exists(database: Database, table: str) -> Query:
+    """Ask for a table; no row means that there is none."""
+    text = {
+        "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name",
+        "postgres": "SELECT 1 WHERE to_regclass(:name) IS NOT NULL",
+    }
+    return Query(database.statements.write("table_exists", text[database.dialect]), {"name": table})
 
 
 def _number(name: str) -> int:

@@ -14,9 +14,9 @@ from typing import Any, TypeVar, cast
 import asyncpg
 
 from rota.clock import REAL, VirtualClock
-from rota.db.database import Database, Operation, Rows, Work, array_values, drive
+from rota.db.database import Database, Fetch, Load, Operation, Rows, Snapshot, Step, Work, array_values, drive
 from rota.db.statements import Dialect, Statement, Statements, written
-from rota.errors import StoreUnavailable
+from rota.errors import CopyRefused, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -57,8 +57,19 @@ _GIVEN_UP = (
     asyncpg.InvalidCachedStatementError,  # somebody has migrated the tables
 )
 """When an operation is made again, so many times: PostgreSQL gave it up for the sake of another."""
+_NOT_ALLOWED = (
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.ReadOnlySQLTransactionError,  # a replica, say
+)
 _CONNECT_SECONDS = 10.0
 _COMMAND_SECONDS = 30.0
+_PATIENT = {"application_name": "rota", "statement_timeout": "0", "idle_in_transaction_session_timeout": "0"}
+_IDENTITY = """
+SELECT concat_ws(' ', 'postgres', pg_postmaster_start_time(), oid, current_schema())
+FROM pg_database WHERE datname = current_database()
+"""
 _AGAIN_SECONDS = 1.0
 """How long to wait before listening again after the connection was lost."""
 
@@ -109,6 +120,11 @@ class PostgresDatabase(Database):
     def is_here(self, place: Rows) -> bool:
         """Compare the numbers."""
         return bool(place[0][0] == self._place)
+
+    async def identity(self) -> str:
+        """The database in the server that has run since then."""
+        async with self._connection() as connection:
+            return cast("str", await connection.fetchval(_IDENTITY))
 
     async def open(self) -> None:
         """Connect."""
@@ -163,6 +179,20 @@ class PostgresDatabase(Database):
         async with self._connection() as connection:
             return await run(connection, work(), self.now)
 
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Snapshot]:
+        """Look at the database as it is now; whoever writes to it meanwhile is not held up."""
+        if self._pool is None:
+            raise StoreUnavailable("the store is not open")
+        async with _translated():
+            connection = await asyncpg.connect(self._url, timeout=_CONNECT_SECONDS, server_settings=_PATIENT)
+            try:
+                async with connection.transaction(isolation="repeatable_read", readonly=True):
+                    await connection.fetchval("SELECT 1 FROM pg_class LIMIT 1")  # the first look decides what is seen
+                    yield _Snapshot(connection)
+            finally:
+                connection.terminate()
+
     def write_from_thread(self, work: Work[T]) -> T:
         """Run an operation on a connection of its own."""
         if self._pool is None:
@@ -210,6 +240,26 @@ class PostgresDatabase(Database):
                 finally:
                     connection.terminate()
             await asyncio.sleep(_AGAIN_SECONDS)
+
+
+class _Snapshot(Snapshot):
+    """A transaction that only reads, at the isolation that shows one instant."""
+
+    dialect: Dialect = "postgres"
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def rows(self, text: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in await self._connection.fetch(text)]
+
+    async def stream(self, text: str) -> Fetch:
+        cursor = await self._connection.cursor(text)
+
+        async def fetch(most: int) -> list[tuple[Any, ...]]:
+            return [tuple(row) for row in await cursor.fetch(most)]
+
+        return fetch
 
 
 class _Aside:
@@ -266,7 +316,28 @@ async def _as_it_is(_connection: Any) -> None:
 
 async def run(connection: Any, operation: Operation[T], now: Callable[[], int] | None) -> T:
     """Run an operation on a connection, inside the transaction that is open there."""
-    return await drive(operation, lambda step: connection.fetch(step.statement.text, *array_values(step, now)))
+    return await drive(operation, lambda step: _rows(connection, step, now))
+
+
+async def _rows(connection: Any, step: Step, now: Callable[[], int] | None) -> Rows:
+    if isinstance(step, Load):
+        return await _load(connection, step)
+    found: Rows = await connection.fetch(step.statement.text, *array_values(step, now))
+    return found
+
+
+async def _load(connection: Any, step: Load) -> Rows:
+    try:
+        await connection.copy_records_to_table(step.table, columns=step.columns, records=step.rows)
+    except (
+        asyncpg.IntegrityConstraintViolationError,
+        asyncpg.DataError,
+        OverflowError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise CopyRefused(f"{step.table} does not take a row: {_said(error)}") from error
+    return ()
 
 
 @asynccontextmanager
@@ -280,7 +351,7 @@ async def _translated() -> AsyncIterator[None]:
         raise StoreUnavailable(f"PostgreSQL does not answer: {_said(error)}") from error
     except (asyncpg.CannotConnectNowError, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError) as error:
         raise StoreUnavailable(f"PostgreSQL is not ready: {_said(error)}") from error
-    except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
+    except _NOT_ALLOWED as error:
         raise StoreUnavailable(f"PostgreSQL refuses: {_said(error)}") from error
     except (asyncpg.TooManyConnectionsError, asyncpg.DiskFullError, asyncpg.QueryCanceledError) as error:
         raise StoreUnavailable(f"PostgreSQL cannot now: {_said(error)}") from error

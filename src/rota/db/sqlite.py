@@ -12,9 +12,9 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -22,10 +22,10 @@ from urllib.parse import quote
 
 from rota import clock
 from rota.clock import REAL, VirtualClock
-from rota.db.database import Database, Many, Operation, Rows, Step, Work
+from rota.db.database import Ask, Database, Fetch, Load, Many, Operation, Rows, Snapshot, Step, Work
 from rota.db.statements import Dialect, Statement, Statements, written
 from rota.db.watch import Watch
-from rota.errors import StoreUnavailable
+from rota.errors import CopyRefused, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -79,6 +79,11 @@ class SqliteDatabase(Database):
     def address(self) -> str:
         """The file; for memory, the temporary one while it is open."""
         return f"sqlite:///{quote(str(Path(self._file).absolute()))}"
+
+    async def identity(self) -> str:
+        """The file itself, whatever leads to it."""
+        found = await asyncio.to_thread(Path(self._file).stat)
+        return f"sqlite {found.st_dev} {found.st_ino}"
 
     async def open(self) -> None:
         """Open the file. One that is not there is made, for its owner alone."""
@@ -164,6 +169,22 @@ class SqliteDatabase(Database):
             return self._read(work)
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
 
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Snapshot]:
+        """Look at the file as it is now; whoever writes to it meanwhile is not held up."""
+        if self._readers is None:
+            raise StoreUnavailable("the store is not open")
+        with _translated():
+            connection, thread = self._connect(), ThreadPoolExecutor(1, "rota-snapshot")
+            try:
+                connection.execute("BEGIN")
+                connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # the first look decides what is seen
+                yield _Snapshot(connection, thread)
+            finally:
+                thread.shutdown()  # whoever was cancelled may still be reading
+                self._connections.remove(connection)
+                connection.close()
+
     async def notify(self, topic: str) -> None:
         """Tell this process; the others see that the file changed."""
         for heard in tuple(self._listeners):
@@ -242,6 +263,26 @@ class SqliteDatabase(Database):
         ):
             connection.execute(f"PRAGMA {pragma}")
         return connection
+
+
+class _Snapshot(Snapshot):
+    """A transaction that only reads."""
+
+    dialect: Dialect = "sqlite"
+
+    def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor) -> None:
+        self._connection = connection
+        self._thread = thread
+
+    async def rows(self, text: str) -> list[tuple[Any, ...]]:
+        return await self._aside(lambda: self._connection.execute(text).fetchall())
+
+    async def stream(self, text: str) -> Fetch:
+        cursor = await self._aside(lambda: self._connection.execute(text))
+        return lambda most: self._aside(lambda: cursor.fetchmany(most))
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -361,6 +402,8 @@ def run(connection: sqlite3.Connection, operation: Operation[T], now: Callable[[
 
 def rows(connection: sqlite3.Connection, step: Step, now: Callable[[], int] | None) -> Rows:
     """Run a step on a connection."""
+    if isinstance(step, Load):
+        return _load(connection, step)
     text, bound = step.statement.text, values(step, now)
     cursor = connection.cursor()
     cursor.row_factory = sqlite3.Row  # the connection may be somebody else's, with rows of its own
@@ -372,13 +415,13 @@ def rows(connection: sqlite3.Connection, step: Step, now: Callable[[], int] | No
     return ()
 
 
-def returns(step: Step) -> bool:
+def returns(step: Ask) -> bool:
     """Tell whether a step may have rows; what is done for many rows of values at once has none."""
     text = step.statement.text
     return not isinstance(step, Many) or "RETURNING" in text or text.startswith("SELECT")
 
 
-def values(step: Step, now: Callable[[], int] | None) -> list[list[Any]] | Iterator[list[Any]]:
+def values(step: Ask, now: Callable[[], int] | None) -> list[list[Any]] | Iterator[list[Any]]:
     """Return the values of each time that the statement is to run: one list for a query, any number for many rows."""
     names = step.statement.parameters
     given = dict(step.shared if isinstance(step, Many) else step.values)
@@ -416,6 +459,16 @@ def _refuse_inherited(file: str) -> None:
     if _identity(file) in _INHERITED:
         why = "was open in the process that this one was forked from: fork before it is opened, or spawn"
         raise StoreUnavailable(f"the SQLite file {file} {why}")
+
+
+def _load(connection: sqlite3.Connection, step: Load) -> Rows:
+    names = ", ".join(f'"{name}"' for name in step.columns)
+    marks = ", ".join("?" * len(step.columns))
+    try:
+        connection.executemany(f'INSERT INTO "{step.table}" ({names}) VALUES ({marks})', step.rows)  # noqa: S608 (names of the schema)
+    except (sqlite3.IntegrityError, sqlite3.DataError, OverflowError) as error:
+        raise CopyRefused(f"{step.table} does not take a row: {error}") from error
+    return ()
 
 
 @contextmanager
