@@ -49,11 +49,11 @@ from rota.app import Rota
 from rota.clock import VirtualClock
 from rota.context import current_run
 from rota.control import Cancel, RetryLater, Snooze
-from rota.db.database import Database, Work
+from rota.db.database import Database, Rows, Snapshot, Work
 from rota.db.migrate import Migrations
 from rota.db.postgres import PostgresDatabase
 from rota.db.sqlite import SqliteDatabase
-from rota.db.statements import Statements
+from rota.db.statements import Statement, Statements
 from rota.engine.renew import Renewer
 from rota.engine.scheduler import Scheduler
 from rota.engine.worker import Worker
@@ -211,6 +211,22 @@ class Door(Database):
     @property
     def address(self) -> str:
         return self._db.address
+
+    def anew(self) -> Database:
+        raise NotImplementedError  # nobody here goes elsewhere, or brings a connection
+
+    @property
+    def place(self) -> Statement | None:
+        return None
+
+    def is_here(self, place: Rows) -> bool:
+        raise NotImplementedError
+
+    async def identity(self) -> str:
+        raise NotImplementedError
+
+    def snapshot(self) -> contextlib.AbstractAsyncContextManager[Snapshot]:
+        raise NotImplementedError
 
     async def open(self) -> None:
         raise NotImplementedError
