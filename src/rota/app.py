@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Self, TypeVar
 
-from rota import settings
+from rota import clock, settings
 from rota.db.borrowed import run_on
 from rota.db.connect import database
 from rota.db.database import Database, Work
@@ -37,6 +37,10 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 _BATCH = 5_000
+_REST_SECONDS = 0.002
+"""How long after a word to the workers the next one of its kind is told: who enqueues much tells less."""
+_SLICE = 200
+"""How many calls to go through before the event loop gets in: what is being stored goes on."""
 MOST_SLOTS = 1_000
 MOST_QUEUES = 100
 _LONGEST_KEY = 1_000
@@ -51,6 +55,8 @@ class Rota(TaskDecorator):
         self.tasks = Registry(self)
         self._knocks: set[asyncio.Task[None]] = set()
         self._pending: set[str] = set()
+        self._told: dict[str, float] = {}
+        """When the workers were told last, by topic."""
         self._entered = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._left: list[object] = []
@@ -184,14 +190,29 @@ class Rota(TaskDecorator):
         """Store many runs, and return their ids in order."""
         ids: list[int] = []
         batch: list[NewRun] = []
-        for call in calls:
-            batch.append(_new_run(call))
-            if len(batch) == _BATCH:
-                ids += await self._insert(batch, connection)
-                batch = []
+        stored: asyncio.Task[list[int]] | None = None
+        try:
+            for call in calls:
+                batch.append(_new_run(call))
+                if len(batch) == _BATCH:
+                    ids += await self._after(stored)
+                    stored = None
+                    if connection is None:  # the next batch is made meanwhile
+                        stored = asyncio.create_task(self._insert(batch, None))
+                    else:
+                        ids += await self._insert(batch, connection)
+                    batch = []
+                elif stored is not None and len(batch) % _SLICE == 0:
+                    await asyncio.sleep(0)
+        finally:  # also where a call is refused, or the caller's own code fails
+            ids += await self._after(stored)
         if batch:
             ids += await self._insert(batch, connection)
         return ids
+
+    async def _after(self, stored: "asyncio.Task[list[int]] | None") -> list[int]:
+        """Wait for a batch that is being stored, if there is one."""
+        return [] if stored is None else await stored
 
     async def _insert(self, batch: list[NewRun], connection: Any) -> list[int]:
         found: list[int] = await self._write(lambda: self._store.insert(batch), connection, single=True)
@@ -317,13 +338,15 @@ class Rota(TaskDecorator):
         return await self._db.write(work, single=single)
 
     def _knock(self, topic: str) -> None:
-        """Tell the workers soon; what is told while the last word is under way is told together."""
+        """Tell the workers at once; what is to be told soon after is told together."""
         if topic in self._pending:
             return
         self._pending.add(topic)
 
         async def tell() -> None:
+            await asyncio.sleep(max(0.0, self._told.get(topic, 0.0) + _REST_SECONDS - clock.monotonic()))
             self._pending.discard(topic)
+            self._told[topic] = clock.monotonic()
             with contextlib.suppress(StoreUnavailable):
                 await self._db.notify(topic)
 

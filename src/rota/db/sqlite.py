@@ -34,11 +34,11 @@ _BUSY_SECONDS = 30.0
 _MOST_TOGETHER = 256
 """How many operations one commit takes along."""
 _LOOK_SECONDS = 0.04
-"""How often to look for other processes' writes at most; where nothing tells of them, also at least."""
-_SEEN_SECONDS = 0.005
-"""How long after the kernel told of a write the commit is usually to be seen."""
-_LOOKS = 25
-"""How often to look for a commit after its write; a write that is rolled back has none."""
+"""How often to look for other processes' writes where nothing tells of them."""
+_LEAST_SECONDS = 0.005
+"""How often to look at most, however much is written."""
+_AFTER_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.2)
+"""When to look again after a write: the kernel tells of it before the commit, which may be synced first."""
 _ANYWAY_SECONDS = 1.0
 """How often to look though nothing was told: a process may have been stopped between its write and its commit."""
 _READERS = 2
@@ -200,32 +200,21 @@ class SqliteDatabase(Database):
 
     async def _look(self, connection: sqlite3.Connection) -> None:
         """Hear of other processes' writes, and tell whoever listens."""
-        seen = _data_version(connection)
+        seen, looked = _data_version(connection), 0.0
         watch = Watch.on(f"{self._file}-wal")
+        again: Iterator[float] = iter(())
         try:
             while True:
                 if watch is None:
                     await asyncio.sleep(_LOOK_SECONDS)
-                    seen = self._tell(connection, seen)
-                elif await watch.written(_ANYWAY_SECONDS):
-                    seen = await self._tell_what_was_written(connection, seen)
-                else:
-                    seen = self._tell(connection, seen)
+                elif await watch.written(next(again, _ANYWAY_SECONDS)):
+                    again = iter(_AFTER_SECONDS)
+                    await asyncio.sleep(max(0.0, looked + _LEAST_SECONDS - clock.monotonic()))
+                looked = clock.monotonic()
+                seen = self._tell(connection, seen)
         finally:
             if watch is not None:
                 watch.close()
-
-    async def _tell_what_was_written(self, connection: sqlite3.Connection, seen: int) -> int:
-        """Look until the commit is to be seen of which the kernel told: it tells of the write before."""
-        found = self._tell(connection, seen)
-        pause = _SEEN_SECONDS
-        for _ in range(_LOOKS):
-            await asyncio.sleep(pause)
-            changed, found = found != seen, self._tell(connection, found)
-            if changed and pause == _LOOK_SECONDS:
-                break
-            pause = _LOOK_SECONDS
-        return found
 
     def _tell(self, connection: sqlite3.Connection, seen: int) -> int:
         """Tell whoever listens if the file was changed since the version that was seen; returns the one that is."""

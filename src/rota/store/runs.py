@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from rota.db.database import Database, Operation, Rows
@@ -28,6 +29,9 @@ Word = tuple[float, str]
 """What a run says of its progress: how far it is, from 0 to 1, and a note."""
 
 
+_REST = attrgetter("task", "queue", "priority", "delay", "at", "limits", "max_lost")
+
+
 @dataclass(frozen=True, slots=True)
 class NewRun:
     """A run to be stored."""
@@ -43,6 +47,10 @@ class NewRun:
     """How long after its making a run still keeps others of its key away; 0 means while it is under way."""
     limits: tuple[str, ...] = ()
     max_lost: int = 3
+
+    def like(self, other: "NewRun") -> bool:
+        """Tell whether it differs from another in its arguments alone."""
+        return _REST(self) == _REST(other)
 
     def values(self) -> tuple[Any, ...]:
         """Return the values in the order of the columns."""
@@ -123,11 +131,23 @@ class RunStore:
 
     def insert(self, new: Sequence[NewRun]) -> Operation[list[int]]:
         """Store runs without a unique key, and return their ids in the same order."""
-        rows = yield self._db.many("runs.insert", _INSERTED, [each.values() for each in new])
+        first = new[0]
+        if first.at is None and all(each.like(first) for each in new):
+            rows = yield from self._insert_alike(first, [each.args for each in new])
+        else:
+            rows = yield self._db.many("runs.insert", _INSERTED, [each.values() for each in new])
         if self._db.dialect == "postgres":
             return [row[0] for row in rows]
         last: int = (yield self._db.query("runs.last_id"))[0][0]
         return list(range(last - len(new) + 1, last + 1))
+
+    def _insert_alike(self, first: NewRun, args: list[str]) -> Operation[Rows]:
+        """Store runs that differ in their arguments alone: most that are stored together do."""
+        named = dict(zip(_INSERTED, first.values(), strict=True))
+        for name in ("at", "unique_key"):
+            del named[name]
+        given: Any = args if self._db.dialect == "postgres" else json.dumps(args)
+        return (yield self._db.query("runs.insert_alike", **named | {"args": given}))
 
     def insert_one(self, new: NewRun) -> Operation[Run[Any]]:
         """Store a run without a unique key."""

@@ -19,6 +19,24 @@ FROM unnest(:task::text[], :queue::text[], :priority::smallint[], :delay::bigint
 ORDER BY number
 RETURNING id
 
+-- name: runs.insert_alike @sqlite
+INSERT INTO rota_runs (task, queue, state, priority, due, args, limits, max_lost, created_at)
+SELECT :task, :queue, CASE WHEN :delay > 0 OR EXISTS (
+    SELECT 1 FROM rota_limits WHERE :limits IS NOT NULL OR key IN ('task:*', 'queue:*', 'task:' || :task, 'queue:' || :queue))
+  THEN 'waiting' ELSE 'ready' END,
+  :priority, :now + :delay, value, :limits, :max_lost, :now
+FROM json_each(:args) ORDER BY json_each.key
+
+-- name: runs.insert_alike @postgres
+INSERT INTO rota_runs (task, queue, state, priority, due, args, limits, max_lost, created_at)
+SELECT :task::text, :queue::text, CASE WHEN :delay::bigint > 0 OR EXISTS (
+    SELECT 1 FROM rota_limits
+    WHERE :limits::text IS NOT NULL OR key IN ('task:*', 'queue:*', 'task:' || :task::text, 'queue:' || :queue::text))
+  THEN 'waiting' ELSE 'ready' END,
+  :priority::smallint, :now + :delay::bigint, args, :limits::text, :max_lost::integer, :now
+FROM unnest(:args::text[]) WITH ORDINALITY AS new (args, number) ORDER BY number
+RETURNING id
+
 -- name: runs.insert_one
 INSERT INTO rota_runs (task, queue, state, priority, due, args, unique_key, limits, max_lost, created_at)
 VALUES (:task, :queue,
