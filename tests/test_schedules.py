@@ -70,6 +70,19 @@ async def test_of_many_those_are_changed_that_are_still_there(bench: Bench, monk
     assert {each.state for each in await bench.facade.list()} == {"paused"}
 
 
+async def test_a_key_that_is_there_twice_is_refused_however_far_apart(bench: Bench) -> None:
+    with pytest.raises(InvalidSchedule, match="is there twice"):
+        await bench.facade.put_many([*(made(f"k{number}") for number in range(1_000)), made("k0", description="other")])
+    assert (await bench.get("k0")).description == ""
+
+
+@pytest.mark.parametrize("field", ["task", "app", "tag", "prefix", "after"])
+@pytest.mark.parametrize("value", ["a\0b", "\udcff", 5])
+async def test_what_no_store_can_hold_is_refused_as_a_filter(bench: Bench, field: str, value: Any) -> None:
+    with pytest.raises(Invalid, match=field):
+        await bench.facade.list(**{field: value})
+
+
 async def test_many_are_put_at_once(bench: Bench) -> None:
     await bench.put("b", description="old")
     await bench.put("c")
@@ -231,6 +244,43 @@ async def test_why_says_what_came_of_an_instant(bench: Bench) -> None:
     assert (await bench.why(180))[0].startswith("it lies ahead; the next one is ")
     assert "did not name it" in (await bench.why(70))[0]
     assert "was made later" in (await bench.why(5))[0]
+
+
+async def test_why_says_who_holds_what_has_come(bench: Bench) -> None:
+    await bench.put()
+    bench.clock.advance(10)
+    await bench.facade.pause("s", by="ann", note="moving")
+    bench.clock.advance(100)
+    found = "is paused by ann: moving; it is recorded as skipped when that ends"
+    assert (await bench.why(60))[0] == f"the schedule {found}"
+    await bench.facade.resume("s")
+    assert "skipped: paused" in (await bench.why(60))[0]
+    await bench.facade.pause_all(paused=True, note="moving", by="ann")
+    bench.clock.advance(100)
+    assert (await bench.why(180))[0] == f"everything {found}"
+
+
+async def test_why_says_that_all_runs_were_made(bench: Bench) -> None:
+    await bench.put(max_runs=1)
+    await bench.go(60)
+    bench.clock.advance(100)
+    assert (await bench.why(120))[0] == "the schedule has made all the runs that it may"
+    assert (await bench.facade.why("s")).text == "the schedule has made all the runs that it may"
+
+
+async def test_why_does_not_count_what_the_rule_does_not_name_among_its_skips(bench: Bench) -> None:
+    await bench.put()
+    await bench.go(600)
+    assert "skipped, with 8 others: merged" in (await bench.why(120))[0]
+    assert "did not name it" in (await bench.why(121))[0]
+
+
+async def test_why_says_what_is_wrong_with_what_does_not_come(bench: Bench) -> None:
+    await bench.put()
+    bench.clock.advance(200)
+    assert "and is not yet fired: is a scheduler running?" in (await bench.facade.why("s")).text
+    await bench.put("never", Cron("0 0 1 1 *"), exclude=Cron("* * * * *"))
+    assert "is excluded" in (await bench.facade.why("never")).text
 
 
 async def test_why_knows_the_rule_that_held_then(bench: Bench) -> None:

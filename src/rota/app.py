@@ -27,7 +27,7 @@ from rota.store.reads import QueueState, Reads
 from rota.store.runs import NewRun, RunStore
 from rota.store.workers import WorkerRecord, WorkerStore
 from rota.tasks import Call, Priority, Registry, Task, TaskDecorator, TaskOptions, priority_number
-from rota.times.choices import some, whole_number
+from rota.times.choices import sendable, some, whole_number
 from rota.times.durations import duration, duration_text
 from rota.times.moments import SECOND, instant
 from rota.times.policies import Length
@@ -383,11 +383,6 @@ def _key(unique: str | None, unique_for: Length) -> str | None:
         if unique_for:
             raise Invalid("unique_for", unique_for, "say which key by unique=", "has no key")
         return None
-    if not isinstance(unique, str) or not 0 < len(unique) <= _LONGEST_KEY or not _sendable(unique):
+    if not isinstance(unique, str) or not 0 < len(unique) <= _LONGEST_KEY or not sendable(unique):
         raise Invalid("unique", unique, f"use text of up to {_LONGEST_KEY} characters, without NUL and half characters")
     return unique
-
-
-def _sendable(text: str) -> bool:
-    """Tell whether both databases can keep a text."""
-    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)

@@ -15,7 +15,7 @@ from rota.store.hours import Hour, Hours
 from rota.store.reads import Reads
 from rota.store.runs import RunStore
 from rota.tasks import Registry
-from rota.times.choices import one_of, whole_number
+from rota.times.choices import one_of, sendable, whole_number
 from rota.times.durations import duration
 from rota.times.moments import DAY, HOUR, LATEST, instant
 from rota.times.policies import Length
@@ -133,19 +133,14 @@ class Runs:
 
 
 def _name(field: str, value: str | None) -> None:
-    if value is not None and (not isinstance(value, str) or "\0" in value):
+    if value is not None and not sendable(value):
         raise Invalid(field, value, "use a name")
 
 
 def _note(note: str) -> str:
-    if not isinstance(note, str) or len(note) > LONGEST_NOTE or "\0" in note or not _is_whole(note):
+    if not sendable(note) or len(note) > LONGEST_NOTE:
         raise Invalid("note", note, f"use text of up to {LONGEST_NOTE:,} characters, without NUL")
     return note
-
-
-def _is_whole(text: str) -> bool:
-    """Tell whether the text can be written at all: halves of surrogate pairs cannot."""
-    return text.isascii() or text.encode(errors="ignore").decode() == text
 
 
 def _number(run: int) -> int:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from inspect import isfunction
 from itertools import islice
 from typing import Any, get_args
 
@@ -43,7 +42,7 @@ from rota.store.schedule_reads import (
 from rota.store.schedule_rows import Author, Definition, Triggered
 from rota.store.schedules import ScheduleStore
 from rota.tasks import Call, Registry, TaskOptions, priority_number
-from rota.times.choices import one_of, whole_number
+from rota.times.choices import one_of, sendable, whole_number
 from rota.times.durations import duration
 from rota.times.exclusion import excluded
 from rota.times.intervals import Every
@@ -144,10 +143,13 @@ class Schedules:
         """
         author = _author(by, note)
         made = changed = done = 0
+        seen: set[str] = set()
         several = iter(schedules)
         while batch := [self.definition(each) for each in islice(several, _BATCH)]:
-            if len({each.key for each in batch}) < len(batch):
-                raise InvalidSchedule("key", _double(batch), "use each key once", "is there twice")
+            for each in batch:
+                if each.key in seen:
+                    raise InvalidSchedule("key", each.key, "use each key once", "is there twice")
+                seen.add(each.key)
             work = partial(self._store.put, batch, author)
             new, other = await self._write(work, connection, "schedules")
             made, changed, done = made + len(new), changed + len(other), done + len(batch)
@@ -325,6 +327,8 @@ class Schedules:
             raise InvalidSchedule("start", f"{start} to {end}", "use a range with due instants", "has none")
         if len(dues) > MOST_BACKFILLED:
             raise InvalidSchedule("end", end, f"use a range of up to {MOST_BACKFILLED:,} instants", "is too far")
+        if dues[-1] > await self._db.read(self._reads.now):
+            raise InvalidSchedule("end", end, "use a range that is past", "lies ahead")
         author = _author(by, note)
         made: Triggered = await self._write(partial(self._store.backfill, key, dues, author), None, *_ALL_TOPICS)
         return made
@@ -429,6 +433,9 @@ class Schedules:
         if state is not None:
             one_of("state", state, get_args(State), Invalid)
         whole_number("limit", limit, 1, 1_000, Invalid)
+        for field, value in (("task", task), ("app", app), ("tag", tag), ("prefix", prefix), ("after", after)):
+            if value is not None and not sendable(value):
+                raise Invalid(field, value, "use text, without NUL and half characters")
         found: builtins.list[ScheduleState] = await self._db.read(
             lambda: self._reads.list(state=state, task=task, app=app, tag=tag, prefix=prefix, after=after, most=limit)
         )
@@ -458,6 +465,8 @@ class Schedules:
     async def revisions(self, key: str, *, before: int | None = None, limit: int = 50) -> "builtins.list[Revision]":
         """Return the changes of a schedule, newest first, also of one that was removed."""
         whole_number("limit", limit, 1, 1_000, Invalid)
+        if before is not None:
+            whole_number("before", before, 0, 2**62, Invalid)
         found: builtins.list[Revision] = await self._db.read(
             lambda: self._reads.revisions(schedule_key(key), before, limit)
         )
@@ -479,7 +488,8 @@ class Schedules:
         schedule_key(key)
         if at is None:
             found = await self.get(key)
-            words, everything = now_words(found), await self._db.read(self._reads.paused)
+            now, everything = await self._db.read(self._reads.now), await self._db.read(self._reads.paused)
+            words = now_words(found, now)
             if everything is not None and found.state == "active":
                 words = f"everything is {held_words(everything)}; else {words}"
             return Why(key, self._db.clock.now(), words)
@@ -489,12 +499,13 @@ class Schedules:
             answer = yield from self._reads.answer(key, when)
             known = yield from self._reads.get(key)
             then = yield from self._reads.rule_at(key, when)
-            return answer, known, then, (yield from self._reads.now())
+            everything = yield from self._reads.paused()
+            return answer, known, then, everything, (yield from self._reads.now())
 
-        answer, known, then, now = await self._db.read(work)
+        answer, known, then, everything, now = await self._db.read(work)
         if known is None and answer is None and not await self.revisions(key, limit=1):
             raise UnknownSchedule(key)
-        return Why(key, moment(when), answer_words(answer, known, then, when, now), answer)
+        return Why(key, moment(when), answer_words(answer, known, then, everything, when, now), answer)
 
 
 # Parts
@@ -502,7 +513,7 @@ class Schedules:
 
 def _author(by: str | None, note: str | None) -> Author:
     for name, value in (("by", by), ("note", note)):
-        if value is not None and (not isinstance(value, str) or len(value) > _LONGEST_NOTE or "\0" in value):
+        if value is not None and (not sendable(value) or len(value) > _LONGEST_NOTE):
             raise Invalid(name, value, f"use text of up to {_LONGEST_NOTE} characters, without NUL")
     return Author(by, note)
 
@@ -526,15 +537,10 @@ def _resolves(tasks: Registry, name: str, args: str) -> bool:
     return True
 
 
-def _double(batch: Iterable[Definition]) -> str:
-    seen: set[str] = set()
-    return next(each.key for each in batch if each.key in seen or seen.add(each.key))  # type: ignore[func-returns-value]
-
-
 def _changed(row: Any, values: dict[str, Any]) -> Definition:
     """Return the definition of a stored schedule with other values."""
     known = ScheduleState.read(row)
-    values = {name: value(known) if isfunction(value) else value for name, value in values.items()}
+    values = {name: value(known) if callable(value) else value for name, value in values.items()}
     policies = {name: getattr(known.policies, name) for name in _POLICY_VALUES}
     policies |= {name: value for name, value in values.items() if name in _POLICY_VALUES}
     call: Call[Any] | None = values.get("call")

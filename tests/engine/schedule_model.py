@@ -202,7 +202,7 @@ class Model:
             known.since, known.asked = now, None
         known.plan = plan
         if known.state == "finished":
-            known.state = "active"
+            known.state, known.since = "active", now
         self.look_ahead(now)
 
     def pause(self, until: int | None, now: int) -> None:

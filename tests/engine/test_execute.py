@@ -131,6 +131,42 @@ async def test_what_is_told_to_stop_before_it_began_never_begins(tasks: Rota, ex
     assert (executor.stuck, called) == (0, [])
 
 
+class Own(BaseException):
+    """What some libraries raise to get past `except Exception`."""
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+async def test_whatever_a_task_raises_ends_its_run(tasks: Rota, executor: Executor, kind: str) -> None:
+    @tasks.task(name="async")
+    async def one() -> None:
+        raise Own("past all")
+
+    @tasks.task(name="plain")
+    def two() -> None:
+        raise Own("past all")
+
+    ended = await executor.execute(claimed(task=kind))
+    assert (ended.outcome, ended.error and ended.error.kind) == ("failed", "Own")
+
+
+async def test_a_run_fails_for_which_the_system_has_no_thread(
+    tasks: Rota, executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @tasks.task
+    def plain() -> int:
+        return 1
+
+    def full(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", full)
+        ended = await executor.execute(claimed(plain.call()))
+    assert (ended.outcome, ended.error and ended.error.message) == ("failed", "can't start new thread")
+    assert (await executor.execute(claimed(plain.call()))).result == "1"
+    assert executor.busy_threads == 0
+
+
 async def test_a_plain_function_runs_in_a_thread(tasks: Rota, executor: Executor) -> None:
     @tasks.task
     def where() -> str:

@@ -218,6 +218,20 @@ async def test_a_run_goes_only_when_its_hour_is_summed_up(db: Database, clock: C
     assert run not in await ids(db)
 
 
+async def test_a_run_that_is_tried_again_by_hand_is_young_again(db: Database, runs: RunStore, clock: Clock) -> None:
+    await Bench(db, clock).put("feed")
+    run = await end(db, "failed")
+    await ask(db, "UPDATE rota_runs SET schedule = 'feed', kind = 'manual', nominal = 1")
+    clock.advance(20_000)
+    assert await sweep(db) > 0  # it is kept, because it is the schedule's newest
+    await db.write(lambda: runs.retry(run))
+    await settle(db, "w", [ended(await claim_one(db), "succeeded")])
+    assert [each[2:] for each in await hours(db)] == [("failed", 1), ("succeeded", 1)]
+    clock.advance(7_300)
+    await sweep(db)
+    assert [each[2:] for each in await hours(db)] == [("failed", 1), ("succeeded", 1)]
+
+
 # Hours
 
 

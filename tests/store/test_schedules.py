@@ -8,7 +8,7 @@ from tests.scheduling import MINUTELY, Bench, at, made, other, seconds, work
 from tests.stores import SECOND, START, Clock, ask
 
 from rota.db.database import Database
-from rota.errors import UnknownSchedule
+from rota.errors import InvalidSchedule, UnknownSchedule
 from rota.model import RunError
 from rota.times import At, Cron, Every, OnFailure
 
@@ -907,6 +907,47 @@ async def test_skips_of_different_reasons_are_two(bench: Bench) -> None:
     bench.clock.advance(70)
     await bench.facade.resume("s")
     assert await bench.skipped() == [("overlap", 120, 120, 1), ("paused", 180, 180, 1)]
+
+
+async def test_a_backfill_of_what_lies_ahead_is_refused(bench: Bench) -> None:
+    await bench.put()
+    with pytest.raises(InvalidSchedule, match=r"lies ahead; use a range that is past"):
+        await bench.facade.backfill("s", at(-120), at(61))
+    assert await bench.ran() == []
+
+
+async def test_more_runs_for_a_finished_schedule_are_those_of_the_future(bench: Bench) -> None:
+    await bench.put(max_runs=1, missed="all")
+    await bench.go(60)
+    await bench.work()
+    bench.clock.advance(600)
+    await bench.facade.change("s", max_runs=3)
+    assert (await bench.fire()).schedules == 0
+    assert await bench.next() == 720
+    assert await bench.skipped() == []
+
+
+async def test_every_revision_is_a_version(bench: Bench) -> None:
+    await bench.put(overlap="allow", max_running=9)
+    await bench.go(60)
+    await bench.facade.trigger("s")
+    await bench.facade.backfill("s", at(-60), at(1))
+    await bench.facade.pause("s")
+    await bench.facade.resume("s")
+    await bench.facade.change("s", description="other")
+    newest = (await bench.facade.revisions("s"))[0].version
+    assert (await bench.get()).version == newest == 6
+    assert await bench.facade.change("s", description="newer", version=newest) == 1
+
+
+async def test_a_pause_or_a_success_in_the_wrong_direction_is_refused(bench: Bench) -> None:
+    await bench.put()
+    with pytest.raises(InvalidSchedule, match=r"until: .* is past; use a moment that lies ahead"):
+        await bench.facade.pause("s", until=at(0))
+    with pytest.raises(InvalidSchedule, match=r"last_success: .* lies ahead; use a moment that is past"):
+        await bench.facade.change("s", last_success=at(1))
+    assert (await bench.get()).state == "active"
+    assert len(await bench.facade.revisions("s")) == 1
 
 
 # Parked

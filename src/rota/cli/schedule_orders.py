@@ -58,7 +58,7 @@ def pause(
         lines("everything is paused")
         return
     count = on_store(store, lambda app: app.schedules.pause(key, tag=tag, prefix=prefix, note=note, by=who, until=end))
-    _say(key, count, "is paused", "were paused", "was paused already")
+    _say(key, count, "is paused", "were paused", "was paused already, or is retired; a pause is as you say now")
 
 
 def resume(

@@ -148,10 +148,13 @@ class Attempt:
         limit = task.limit if self.run.timeout is None else self.run.timeout / 1_000_000
         if limit is not None:
             self._timer = loop.call_later(limit, self.stop, TimedOut(f"took longer than {limit:g} s"))
-        if task.isolation == "thread":
-            self._in_thread(loop)
-        else:
+        if task.isolation != "thread":
             self._work = loop.create_task(self._call())
+            return
+        try:
+            self._in_thread(loop)
+        except RuntimeError as error:  # the system has no thread left
+            loop.call_soon(self._raised, error)
 
     def stop(self, why: Exception) -> None:
         """Tell it to end. One that does not listen is given up after a while; what it says then is of no interest."""
@@ -187,7 +190,9 @@ class Attempt:
                 result = await self._executor.isolated.call(self._task, self.run, self._current)
             else:
                 result = self._task.dump_result(await self._task.function(*args, **kwargs))
-        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 (whatever a task raises is its own)
+        except (KeyboardInterrupt, GeneratorExit):  # somebody ends the process, or the event loop
+            raise
+        except BaseException as error:  # noqa: BLE001 (whatever a task raises is its own)
             self._raised(error)
         else:
             self._end(outcome.returned(self.run, result))
@@ -220,7 +225,10 @@ class Attempt:
 
     @property
     def _retry(self) -> Retry:
-        return self._task.options.retry if self.run.retry is None else read_retry(self.run.retry)
+        if self.run.retry is not None:
+            with contextlib.suppress(ValueError, TypeError, LookupError):  # newer code may have written it
+                return read_retry(self.run.retry)
+        return self._task.options.retry
 
     def _give_up(self) -> None:
         """Do not wait for a task that does not stop: its slot is given to another."""

@@ -34,7 +34,12 @@ class Threads:
                 self._started += 1
         if not idle:
             name = f"{self._name}-{self._started}"
-            threading.Thread(target=self._serve, name=name, daemon=True).start()
+            try:
+                threading.Thread(target=self._serve, name=name, daemon=True).start()
+            except RuntimeError:  # the system has none left
+                with self._lock:
+                    self._started -= 1
+                raise
         self._work.put((work, done))
 
     def close(self) -> None:

@@ -79,6 +79,7 @@ class Worker:
         self._bell = Bell()
         self._claiming = False
         self._stopping = False
+        self._looking = False
         self._forced = False
         self.worn_out = False
         """Whether it ended because too many tasks do not stop when told to."""
@@ -132,7 +133,8 @@ class Worker:
             self._bell.ring()
         if topic in (None, "waiting"):
             self.admitter.bell.ring()
-        if topic == "cancel":
+        if topic in (None, "cancel") and (self._running or self._held) and not self._looking:
+            self._looking = True
             self._spawn(self._look_for_cancelled())
 
     async def run(self) -> None:
@@ -270,6 +272,7 @@ class Worker:
 
     def _take_in(self, renewal: Renewal) -> None:
         if not renewal.held:
+            self._held.clear()
             self._cut_off()
             self._bell.ring()  # the lease is not trusted any more: `_work` comes back under another name
         if renewal.draining and not self._stopping:
@@ -287,6 +290,7 @@ class Worker:
             self._settler.add(outcome.cancelled(ahead, why))
 
     async def _look_for_cancelled(self) -> None:
+        self._looking = False  # what is cancelled from now on is looked for again
         with contextlib.suppress(StoreUnavailable):
             for run, _, why in await self._db.read(lambda: self.runs.to_cancel(self.id)):
                 self._cancel(run, why)

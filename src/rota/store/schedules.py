@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rota.db.database import Database, Operation, Rows
-from rota.errors import UnknownSchedule
+from rota.errors import InvalidSchedule, UnknownSchedule
 from rota.schedule import Kind, read_policies
 from rota.store.schedule_rows import (
     DEFINED,
@@ -37,7 +37,7 @@ from rota.store.schedule_rows import (
 )
 from rota.times.decision import Decision, Firing, Skip
 from rota.times.fixed import ON_TIME
-from rota.times.moments import Instant
+from rota.times.moments import Instant, moment
 from rota.times.overlap import room
 
 Now = tuple[Instant, bool, Instant | None]
@@ -106,7 +106,7 @@ class ScheduleStore:
             one.row |= dict(zip(DEFINED, each.values(), strict=True))
             one.revised = True
             if one["state"] == "finished":
-                one.set(state="active")
+                one.set(state="active", since=now)  # it goes on with the future
             if one["state"] == "retired":
                 held = one["hold_reason"] is not None and (one["hold_until"] is None or one["hold_until"] > now)
                 one.set(state=one["hold_reason"] if held else "active")  # somebody's pause stays
@@ -134,6 +134,9 @@ class ScheduleStore:
 
     def set_success(self, keys: Sequence[str], at: Instant, author: Author) -> Operation[None]:
         """Say by hand when the last success was: an anchored interval counts from it at once."""
+        now, *_ = yield from self._clock()
+        if at > now:
+            raise InvalidSchedule("last_success", moment(at), "use a moment that is past", "lies ahead")
         known = list((yield from self._lock(keys)).values())
         for one in known:
             one.set(succeeded=at)
@@ -304,6 +307,8 @@ class ScheduleStore:
         """Keep schedules from firing; returns those that were not held before."""
         known = yield from self._lock(keys)
         now, *_ = yield from self._clock()
+        if until is not None and until <= now:
+            raise InvalidSchedule("until", moment(until), "use a moment that lies ahead", "is past")
         held = [one for one in known.values() if one["state"] in ("active", "paused", "parked", "finished")]
         for one in held:
             one.set(
@@ -375,6 +380,7 @@ class ScheduleStore:
         stored = yield from self._store(runs)
         known.set(run_count=known["run_count"] + len(stored))
         known.counted = False
+        known.revised = True
         yield from self.look_ahead([known])
         yield from self._revise([(known.key, "triggered" if kind == "manual" else "back-filled", {})], author)
         return Triggered(stored[0]["id"], blocker, len(stored))

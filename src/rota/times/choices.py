@@ -29,3 +29,10 @@ def some(field: str, values: Iterable[T], most: int, error: type[Invalid] = Inva
     if not 1 <= len(found) <= most:
         raise error(field, f"{len(found):,} values", f"use 1 to {most:,}", "are too many" if found else "are too few")
     return found
+
+
+def sendable(text: object) -> bool:
+    """Tell whether something is text that both databases can keep: without NUL, and without half characters."""
+    return (
+        isinstance(text, str) and "\0" not in text and (text.isascii() or text.encode(errors="ignore").decode() == text)
+    )

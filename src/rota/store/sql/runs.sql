@@ -197,7 +197,8 @@ RETURNING id, state, gate
 UPDATE rota_runs SET
   state = CASE WHEN CAST(:gate AS TEXT) IS NOT NULL OR EXISTS (
     SELECT 1 FROM rota_limits WHERE rota_runs.limits IS NOT NULL OR key IN ('task:*', 'queue:*', 'task:' || rota_runs.task, 'queue:' || rota_runs.queue)) THEN 'waiting' ELSE 'ready' END,
-  due = CAST(:now AS BIGINT), finished_at = NULL, cancel = NULL, failures = 0, lost = 0, gate = CAST(:gate AS TEXT)
+  due = CAST(:now AS BIGINT), finished_at = NULL, cancel = NULL, failures = 0, lost = 0, kept = 0,
+  gate = CAST(:gate AS TEXT)
 WHERE id = :id AND state IN ('failed', 'cancelled', 'succeeded')
   AND NOT EXISTS (SELECT 1 FROM rota_runs AS twin WHERE twin.unique_key = rota_runs.unique_key
                   AND twin.state IN ('waiting', 'ready', 'running'))
