@@ -601,7 +601,10 @@ def test_a_priority_is_a_word_or_a_number(priority: Any, number: int) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"priority": "urgent"}, "priority: 'urgent' is not allowed; use low, normal or high"),
+        (
+            {"priority": "urgent"},
+            "priority: 'urgent' is not allowed; use low, normal, high, or a whole number from -32,768 to 32,767",
+        ),
         ({"priority": 32_768}, "priority: 32768 is not allowed; use a whole number from -32,768 to 32,767"),
         ({"priority": -32_769}, "priority: -32769 is not allowed; "),
         ({"priority": True}, "priority: True is not allowed; "),

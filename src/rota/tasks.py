@@ -36,7 +36,9 @@ _ALLOWED = f"use letters, digits, _ . - and :, up to {LONGEST_NAME} characters"
 def priority_number(priority: Priority) -> int:
     """Return the number that a priority stands for: low is 25, normal 50, high 75; a higher one goes first."""
     if isinstance(priority, str):
-        one_of("priority", priority, tuple(PRIORITIES), InvalidTask)
+        if priority not in PRIORITIES:
+            allowed = f"use {', '.join(PRIORITIES)}, or a whole number from {LEAST_PRIORITY:,} to {MOST_PRIORITY:,}"
+            raise InvalidTask("priority", priority, allowed)
         return PRIORITIES[priority]
     whole_number("priority", priority, LEAST_PRIORITY, MOST_PRIORITY, InvalidTask)
     return priority

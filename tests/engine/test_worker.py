@@ -335,6 +335,14 @@ async def test_a_running_run_is_cancelled_by_word_to_its_worker(app: Rota, stage
     assert ended.error.message == "enough"
 
 
+async def test_who_hears_that_anything_changed_looks_for_what_to_cancel(app: Rota, stage: Stage) -> None:
+    async with working(app) as (worker, _):
+        (run,) = await stage.running()
+        await app._db.write(lambda: worker.runs.cancel(run, "from another process"))
+        worker.heard(None)  # all that a SQLite file says
+        assert (await app.runs.wait(run, timeout=LONG)).state == "cancelled"
+
+
 async def test_a_renewal_brings_word_of_what_to_cancel(app: Rota, stage: Stage) -> None:
     async with working(app) as (worker, _):
         (run,) = await stage.running()

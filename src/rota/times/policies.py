@@ -140,6 +140,9 @@ class Policies:
             )
         if max_runs is not None:
             whole_number("max_runs", max_runs, 1, MOST_RUNS, InvalidPolicy)
+        given: object = exclude
+        if isinstance(given, str):
+            raise InvalidPolicy("exclude", exclude, "use a rule, such as Cron('* * 24 12 *'), or a list of them")
         excluded = (exclude,) if isinstance(exclude, Rule) else tuple(exclude)
         if len(excluded) > MOST_EXCLUDED:
             raise InvalidPolicy("exclude", f"{len(excluded):,} rules", f"use at most {MOST_EXCLUDED}", "are too many")
