@@ -179,24 +179,24 @@ class ScheduleStore:
 
         What is late has a share of its own, not all: after an outage, what comes due does not wait behind it.
         """
-        _, paused, _ = yield from self._clock()
-        if paused:
+        rows = yield self._db.query("schedules.due", most=most, late=-(-most // 2), on_time=ON_TIME)
+        if not rows:
             return Fired(0, 0, 0, {})
-        due = yield self._db.query("schedules.due", most=most, on_time=ON_TIME)
-        late = yield self._db.query("schedules.late", most=max(-(-most // 2), most - len(due)), on_time=ON_TIME)
-        found = {one.key: one for one in known_schedules([*due, *late])}  # once, whatever the clock does between
-        return (yield from self._decide(list(found.values())))
+        clock = rows[0]["clock"], False, rows[0]["resumed"]
+        return (yield from self._decide(known_schedules(rows), clock))
 
     def next_wake(self) -> Operation[int | None]:
         """Return how long until a schedule is due; None while all are paused or none will be."""
         (row,) = yield self._db.query("schedules.next_wake")
         return None if row["paused"] else row["wait"]
 
-    def _decide(self, known: Sequence[KnownSchedule], *, closed: bool = False) -> Operation[Fired]:
+    def _decide(
+        self, known: Sequence[KnownSchedule], clock: Now | None = None, *, closed: bool = False
+    ) -> Operation[Fired]:
         """Answer every due instant of these schedules; where they are `closed`, under a rule that is about to go."""
         if not known:
             return Fired(0, 0, 0, {})
-        now, paused, resumed = yield from self._clock()
+        now, paused, resumed = clock or (yield from self._clock())
         yield from self._count(known)
         runs: list[tuple[Any, ...]] = []
         skips: list[tuple[str, Skip, Instant | None]] = []

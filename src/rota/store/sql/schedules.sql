@@ -44,18 +44,22 @@ SELECT * FROM rota_schedules WHERE key = :key
 -- name: schedules.lock @postgres
 SELECT * FROM rota_schedules WHERE key = ANY(:key::text[]) ORDER BY key FOR UPDATE
 
--- name: schedules.late @sqlite
-SELECT * FROM rota_schedules WHERE wake <= :now - :on_time ORDER BY wake LIMIT :most
-
--- name: schedules.late @postgres
-SELECT * FROM rota_schedules WHERE wake <= :now - :on_time::bigint ORDER BY wake LIMIT :most FOR UPDATE SKIP LOCKED
-
 -- name: schedules.due @sqlite
-SELECT * FROM rota_schedules WHERE wake <= :now AND wake > :now - :on_time ORDER BY wake LIMIT :most
+SELECT *, :now AS clock, (SELECT at FROM rota_pause) AS resumed FROM (
+  SELECT * FROM (SELECT * FROM rota_schedules WHERE wake <= :now AND wake > :now - :on_time ORDER BY wake LIMIT :most)
+  UNION ALL
+  SELECT * FROM (SELECT * FROM rota_schedules WHERE wake <= :now - :on_time ORDER BY wake LIMIT :late))
+WHERE NOT EXISTS (SELECT 1 FROM rota_pause WHERE paused = 1)
 
 -- name: schedules.due @postgres
-SELECT * FROM rota_schedules WHERE wake <= :now AND wake > :now - :on_time::bigint ORDER BY wake LIMIT :most
-FOR UPDATE SKIP LOCKED
+WITH due AS MATERIALIZED (
+  SELECT * FROM rota_schedules WHERE wake <= :now AND wake > :now - :on_time::bigint
+  ORDER BY wake LIMIT :most FOR UPDATE SKIP LOCKED),
+late AS MATERIALIZED (
+  SELECT * FROM rota_schedules WHERE wake <= :now - :on_time::bigint ORDER BY wake LIMIT :late FOR UPDATE SKIP LOCKED)
+SELECT *, CAST(:now AS BIGINT) AS clock, (SELECT at FROM rota_pause) AS resumed
+FROM (SELECT * FROM due UNION ALL SELECT * FROM late) AS found
+WHERE NOT EXISTS (SELECT 1 FROM rota_pause WHERE paused = 1)
 
 -- name: schedules.next_wake
 SELECT min(wake) - CAST(:now AS BIGINT) AS wait, (SELECT paused FROM rota_pause) AS paused FROM rota_schedules
