@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.journeys.chaos import chosen_seed
+from tests.journeys.clocks import set_clock, turn_back, turn_by
 from tests.journeys.ledger import watch
 from tests.journeys.processes import Crew
 from tests.servers import Servers
@@ -48,3 +49,21 @@ async def client(crew: Crew) -> AsyncIterator[Rota]:
     """An application on the same store, in the test's own process."""
     async with Rota(crew.store) as app:
         yield app
+
+
+@pytest.fixture
+def wall(tmp_path: Path) -> Path:
+    found = tmp_path / "wall"
+    set_clock(found, 0)
+    return found
+
+
+@pytest.fixture
+async def client_by_wall(crew: Crew, wall: Path) -> AsyncIterator[Rota]:
+    """A client that lives by the same clock as the others."""
+    turn_by(wall)
+    try:
+        async with Rota(crew.store) as app:
+            yield app
+    finally:
+        turn_back()

@@ -3,13 +3,12 @@
 import random
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.journeys import work
-from tests.journeys.clocks import set_clock, turn_back, turn_by
+from tests.journeys.clocks import set_clock
 from tests.journeys.ledger import audit, rows
 from tests.journeys.plans import audit_plans, watch_plans
 from tests.journeys.processes import Crew, eventually
@@ -62,24 +61,6 @@ async def test_schedulers_with_wrong_clocks_fire_by_that_of_the_database_whoever
     assert found.mistakes == []  # also that the database's clock, asked by a trigger, was never before the instant
     assert found.skipped == 0
     assert (await audit(crew.store, crew.books)).wrong == {}
-
-
-@pytest.fixture
-def wall(tmp_path: Path) -> Path:
-    found = tmp_path / "wall"
-    set_clock(found, 0)
-    return found
-
-
-@pytest.fixture
-async def client_by_wall(crew: Crew, wall: Path) -> AsyncIterator[Rota]:
-    """A client that lives by the same clock as the others."""
-    turn_by(wall)
-    try:
-        async with Rota(crew.store) as app:
-            yield app
-    finally:
-        turn_back()
 
 
 KEYS = {"latest": 2, "some": 6, "since": 2}

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from rota import clock
 from rota.db.database import Database
+from rota.engine.fire import Firer
 from rota.engine.worker import Worker
 from rota.errors import StoreUnavailable
 from rota.model import Outcome, RunState
 from rota.store.reads import QueueState, Reads
 from rota.store.schedules import ScheduleStore
 
-_MOST = 500
+_HEAL_MOST = 500
 _LOOK_SECONDS = 0.05
 _PATIENCE_SECONDS = 60.0
 """How long to wait for room that others have, or that time brings, while there is nothing to do here; and for a store
@@ -52,6 +53,7 @@ class Tick:
         self._worker = worker
         self._reads = Reads(database)
         self._schedules = ScheduleStore(database)
+        self._firer = Firer(database, self._schedules, self._tell, worker.admitter.bell.ring)
         self._answered = clock.monotonic()
 
     async def run(self, queues: tuple[str, ...], seconds: float | None) -> Ticked:
@@ -61,7 +63,7 @@ class Tick:
         """
         until = None if seconds is None else clock.monotonic() + seconds
         await self._declare()
-        await self._db.write(lambda: self._schedules.heal(_MOST))
+        await self._db.write(lambda: self._schedules.heal(_HEAL_MOST))
         fired = await self._fire()
         working = asyncio.create_task(self._worker.run())
         try:
@@ -91,15 +93,14 @@ class Tick:
         if cancelled is not None:
             raise cancelled
 
+    async def _tell(self, _ready: dict[str, int]) -> None:
+        await self._db.notify("ready")
+
     async def _fire(self) -> int:
         """Fire once what is due now; an interval that is over again before the tick ends is for the next one."""
-        fired = 0
-        while (found := await self._db.write(lambda: self._schedules.fire(_MOST))).schedules:
-            fired += found.runs
-            if found.cancelled:
-                await self._db.notify("cancel")
-        await self._db.notify("ready")
-        return fired
+        while (await self._firer.fire()).schedules:
+            pass
+        return self._firer.fired
 
     async def _done(self, queues: tuple[str, ...], working: "asyncio.Task[None]", until: float | None) -> bool:
         """Wait until nothing is left to do here; tells whether that was in time."""

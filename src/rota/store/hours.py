@@ -60,8 +60,8 @@ class Hours:
         if row["first"] is None:
             return Sum(before, full) if before < full else None
         hour: Instant = row["first"] // HOUR * HOUR
-        rows = yield self._db.query("hours.sum", hour=hour)
-        return Sum(before, hour + HOUR, tuple((hour, *(row[name] for name in _COLUMNS[1:])) for row in rows))
+        rows = yield self._db.query("hours.list", first=hour, until=hour + HOUR, task=None, queue=None)
+        return Sum(before, hour + HOUR, tuple(tuple(row[name] for name in _COLUMNS) for row in rows))
 
     def put(self, found: Sum) -> Operation[bool]:
         """Write down what was summed up, unless somebody else did; tells whether it was."""

@@ -7,16 +7,6 @@ SELECT CAST(:now AS BIGINT) AS now, coalesce((SELECT through FROM rota_summed), 
 SELECT min(finished_at) AS first FROM rota_runs
 WHERE finished_at >= CAST(:after AS BIGINT) AND finished_at < CAST(:until AS BIGINT) AND kept = 0
 
--- name: hours.sum
-SELECT task, queue, state, count(*) AS runs,
-  CAST(sum(finished_at - coalesce(started_at, finished_at)) AS BIGINT) AS busy,
-  max(finished_at - coalesce(started_at, finished_at)) AS longest,
-  CAST(sum(CASE WHEN started_at > due THEN started_at - due ELSE 0 END) AS BIGINT) AS waited
-FROM rota_runs
-WHERE finished_at >= CAST(:hour AS BIGINT) AND finished_at < CAST(:hour AS BIGINT) + 3600000000 AND kept = 0
-  AND state IN ('succeeded', 'failed', 'cancelled')
-GROUP BY task, queue, state ORDER BY task, queue, state
-
 -- name: hours.move
 INSERT INTO rota_summed (id, through) VALUES (1, :to)
 ON CONFLICT (id) DO UPDATE SET through = excluded.through WHERE rota_summed.through = CAST(:before AS BIGINT)
