@@ -11,6 +11,7 @@ from tests.stores import SECOND, START, Clock, ask
 
 from rota.app import Rota
 from rota.db.database import Database, Operation
+from rota.engine.scheduler import Scheduler
 from rota.errors import Invalid, InvalidSchedule, ScheduleExists, UnknownSchedule
 from rota.model import RunError
 from rota.schedule import Schedule
@@ -404,3 +405,19 @@ async def test_what_is_due_already_says_so_until_it_is_fired(bench: Bench) -> No
     await bench.facade.change("s", rule=Every("30m", since="finish"))
     assert await bench.next() == 1_800
     assert [seconds(each.due) for each in await bench.facade.upcoming()] == [1_800]
+
+
+async def test_a_scheduler_says_in_its_log_how_the_schedules_are(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    await bench.facade.put_many([made("a"), made("b"), made("c")])
+    await bench.facade.pause("b")
+    bench.clock.advance(200)
+
+    async def nothing() -> None: ...
+
+    with caplog.at_level("INFO", "rota.scheduler"):
+        await Scheduler(bench.db, nothing).report_once()
+    assert caplog.messages == [
+        "schedules: 2 active, 1 paused; 2 overdue, 0 failing; next due 2027-01-15 08:01:00+00:00"
+    ]

@@ -5,18 +5,21 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
+from rota import clock
 from rota.db.database import Database
 from rota.engine.admit import Admitter
 from rota.engine.fire import Firer
 from rota.engine.supervise import for_ever
 from rota.errors import StoreUnavailable
 from rota.store.runs import RunStore
+from rota.store.schedule_reads import ScheduleReads
 from rota.store.schedules import ScheduleStore
 
 _log = logging.getLogger("rota.scheduler")
 
 _HEAL_SECONDS = 30.0
 _HEAL_MOST = 1_000
+_REPORT_SECONDS = 3_600.0
 
 
 class Scheduler:
@@ -27,6 +30,7 @@ class Scheduler:
         self._declare = declare
         self._stop = asyncio.Event()
         self._schedules = ScheduleStore(database)
+        self._reads = ScheduleReads(database)
         self.admitter = Admitter(database, RunStore(database), self._tell)
         self.firer = Firer(database, self._schedules, self._tell, self.admitter.bell.ring)
 
@@ -64,10 +68,22 @@ class Scheduler:
             self.firer.bell.ring()
         return found
 
+    async def report_once(self) -> None:
+        """Write into the log how the schedules are."""
+        found = await self._db.read(self._reads.status)
+        counts = ", ".join(f"{number} {state}" for state, number in found.counts.items()) or "none"
+        said = "schedules: %s; %s overdue, %s failing; next due %s"
+        _log.info(said, counts, found.overdue, found.failing, found.next_due or "never")
+
     async def _heal(self) -> None:
+        """Heal again and again, and once an hour say how things are."""
+        report = clock.monotonic() + _REPORT_SECONDS
         while True:
             with contextlib.suppress(StoreUnavailable):  # the next round comes soon
                 await self.heal_once()
+                if clock.monotonic() >= report:
+                    report += _REPORT_SECONDS
+                    await self.report_once()
             await asyncio.sleep(_HEAL_SECONDS)
 
     async def _declared(self) -> None:
