@@ -202,11 +202,10 @@ async def test_a_pool_that_is_used_up_means_the_store_is_away_for_now(
 ) -> None:
     db = PostgresDatabase(postgres_database, Statements([], "postgres", NOW), None, connections=1)
     await db.open()
-    async with db._connection():
-        monkeypatch.setattr(postgres, "_CONNECT_SECONDS", 0.01)
+    monkeypatch.setattr(db._pool, "_patience", 0.01)
+    async with db._lent():
         with pytest.raises(StoreUnavailable, match="does not answer"):
             await ask(db, "SELECT 1")
-    monkeypatch.setattr(postgres, "_CONNECT_SECONDS", 10)
     assert (await ask(db, "SELECT 1"))[0][0] == 1
     await db.close()
 

@@ -152,8 +152,8 @@ async def test_an_exhausted_pool_costs_no_worker_its_lease(crew: Crew, client: R
         await eventually(lambda: worker.id)
         name = worker.id
         pool: Any = app._db._pool  # type: ignore[attr-defined]
-        for _ in range(pool.get_max_size()):
-            await held.enter_async_context(pool.acquire())
+        for _ in range(pool._most):
+            await held.enter_async_context(pool.lend())
         until = clock.monotonic() + 1.5 * LEASE
         other = crew.worker(lease=LEASE)  # it would take what is lost
         await crew.working(other)

@@ -6,15 +6,16 @@ event loop and a connection of their own, so nothing that happens in the applica
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar, cast
 
 import asyncpg
 
 from rota.clock import REAL, VirtualClock
 from rota.db.database import Database, Fetch, Load, Operation, Rows, Snapshot, Step, Work, array_values, drive
+from rota.db.pool import Line, Loan, Pool
 from rota.db.statements import Dialect, Statement, Statements, written
 from rota.errors import CopyRefused, StoreUnavailable
 
@@ -93,7 +94,7 @@ class PostgresDatabase(Database):
         self.now = now
         self._own = (statements, now)
         self._connections = connections
-        self._pool: asyncpg.Pool[Any] | None = None
+        self._pool: Pool | None = None
         self._listening: asyncio.Task[None] | None = None
         self._listeners: list[Callable[[str | None], None]] = []
         self._aside: _Aside | None = None
@@ -127,27 +128,18 @@ class PostgresDatabase(Database):
 
     async def identity(self) -> str:
         """The database in the server that has run since then."""
-        async with self._connection() as connection:
-            return cast("str", await connection.fetchval(_IDENTITY))
+        with _translated():
+            async with self._lent() as line:
+                return cast("str", (await line.fetch(_IDENTITY))[0][0])
 
     async def open(self) -> None:
         """Connect."""
-        async with _translated():
-            pool = await asyncpg.create_pool(
-                self._url,
-                min_size=0,  # else asyncpg logs a traceback each time that it cannot keep one open
-                max_size=self._connections,
-                timeout=_CONNECT_SECONDS,
-                command_timeout=_COMMAND_SECONDS,
-                reset=_as_it_is,
-                statement_cache_size=512,
-                max_cacheable_statement_size=0,
-                server_settings=SETTINGS,
-            )
-            async with pool.acquire(timeout=_CONNECT_SECONDS) as connection:  # now, not with the first operation
+        with _translated():
+            pool = Pool(self._connect, self._connections, patience=_CONNECT_SECONDS, silence=_COMMAND_SECONDS)
+            async with pool.lend() as line:  # now, not with the first operation
                 with suppress(asyncpg.InsufficientPrivilegeError):
-                    self._place = await connection.fetchval(_PLACE.text)
-                self._pool = pool
+                    self._place = (await line.fetch(_PLACE.text))[0][0]
+            self._pool = pool
         self._listening = asyncio.get_running_loop().create_task(self._listen())
 
     async def close(self) -> None:
@@ -158,21 +150,19 @@ class PostgresDatabase(Database):
         if self._aside is not None:
             await asyncio.to_thread(self._aside.stop)
         if self._pool is not None:
-            try:
-                await asyncio.wait_for(self._pool.close(), _CONNECT_SECONDS)
-            except (TimeoutError, OSError, asyncpg.PostgresError):
-                self._pool.terminate()
+            await self._pool.close()
         self._pool = self._listening = self._aside = None
 
     async def write(self, work: Work[T], *, first: bool = False, single: bool = False) -> T:  # noqa: ARG002 (nobody waits in line here)
         """Run an operation as one transaction."""
         for attempt in range(1, _TRIES + 1):
             try:
-                async with self._connection() as connection:
-                    if single:
-                        return await run(connection, work(), self.now)
-                    async with connection.transaction():
-                        return await run(connection, work(), self.now)
+                with _translated():
+                    async with self._lent() as line:
+                        if single:
+                            return await run(line, work(), self.now)
+                        async with line.connection.transaction():
+                            return await run(line, work(), self.now)
             except _GIVEN_UP as error:
                 if attempt == _TRIES:
                     raise StoreUnavailable(f"PostgreSQL cannot now: {_said(error)}") from error
@@ -180,15 +170,16 @@ class PostgresDatabase(Database):
 
     async def read(self, work: Work[T]) -> T:
         """Run an operation that only reads."""
-        async with self._connection() as connection:
-            return await run(connection, work(), self.now)
+        with _translated():
+            async with self._lent() as line:
+                return await run(line, work(), self.now)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:
         """Look at the database as it is now; whoever writes to it meanwhile is not held up."""
         if self._pool is None:
             raise StoreUnavailable("the store is not open")
-        async with _translated():
+        with _translated():
             connection = await asyncpg.connect(self._url, timeout=_CONNECT_SECONDS, server_settings=_PATIENT)
             try:
                 async with connection.transaction(isolation="repeatable_read", readonly=True):
@@ -207,9 +198,9 @@ class PostgresDatabase(Database):
 
     async def notify(self, topic: str) -> None:
         """Tell every process. Not inside a transaction: NOTIFY makes commits wait for each other."""
-        with suppress(StoreUnavailable):
-            async with self._connection() as connection:
-                await connection.execute(_KNOCK, topic)
+        with suppress(StoreUnavailable), _translated():
+            async with self._lent() as line:
+                await line.fetch(_KNOCK, topic)
 
     def listen(self, heard: Callable[[str | None], None]) -> None:
         """Call this in the event loop with each topic that changed."""
@@ -219,12 +210,19 @@ class PostgresDatabase(Database):
         """Call this no more."""
         self._listeners.remove(heard)
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Any]:
+    def _lent(self) -> Loan:
         if self._pool is None:
             raise StoreUnavailable("the store is not open")
-        async with _translated(), self._pool.acquire(timeout=_CONNECT_SECONDS) as connection:
-            yield connection
+        return self._pool.lend()
+
+    async def _connect(self) -> Any:
+        return await asyncpg.connect(
+            self._url,
+            timeout=_CONNECT_SECONDS,
+            statement_cache_size=512,
+            max_cacheable_statement_size=0,
+            server_settings=SETTINGS,
+        )
 
     async def _listen(self) -> None:
         def heard(_connection: object, _pid: object, _channel: object, topic: object) -> None:
@@ -273,7 +271,7 @@ class _Aside:
         self._url = url
         self._now = now
         self._loop = asyncio.new_event_loop()
-        self._connection: Any = None
+        self._line: Line | None = None
         self._turn = asyncio.Lock()
         """Several workers of a process share the connection, one question at a time."""
         self._thread = threading.Thread(target=self._loop.run_forever, name="rota-aside", daemon=True)
@@ -298,41 +296,33 @@ class _Aside:
         for each in under_way:
             each.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)
-        if self._connection is not None:
-            self._connection.terminate()
+        if self._line is not None:
+            self._line.connection.terminate()
 
     async def _run(self, work: Work[T]) -> T:
-        async with self._turn, _translated():
-            if self._connection is None or self._connection.is_closed():
-                self._connection = await asyncpg.connect(
-                    self._url, timeout=_CONNECT_SECONDS, command_timeout=_CONNECT_SECONDS
-                )
-            # A statement is a transaction here: to begin and to commit would be two more questions to a slow store.
-            return await run(self._connection, work(), self._now())
+        async with self._turn:
+            with _translated():
+                if self._line is None or self._line.connection.is_closed():
+                    connection = await asyncpg.connect(
+                        self._url, timeout=_CONNECT_SECONDS, command_timeout=_CONNECT_SECONDS
+                    )
+                    self._line = Line(connection, self._loop.time)
+                # A statement is a transaction here: to begin and to commit would be two more questions to a slow store.
+                return await run(self._line, work(), self._now())
 
 
-async def _as_it_is(_connection: Any) -> None:
-    """Leave a connection as it is: nothing here sets anything on it, and an open transaction is rolled back anyhow.
-
-    By default every operation would be followed by a question more.
-    """
-
-
-async def run(connection: Any, operation: Operation[T], now: Callable[[], int] | None) -> T:
+async def run(line: Line, operation: Operation[T], now: Callable[[], int] | None) -> T:
     """Run an operation on a connection, inside the transaction that is open there."""
-    return await drive(operation, lambda step: _rows(connection, step, now))
+    return await drive(operation, lambda step: _rows(line, step, now))
 
 
-async def _rows(connection: Any, step: Step, now: Callable[[], int] | None) -> Rows:
-    if isinstance(step, Load):
-        return await _load(connection, step)
-    found: Rows = await connection.fetch(step.statement.text, *array_values(step, now))
-    return found
+def _rows(line: Line, step: Step, now: Callable[[], int] | None) -> Awaitable[Rows]:
+    return _load(line, step) if isinstance(step, Load) else line.fetch(step.statement.text, *array_values(step, now))
 
 
-async def _load(connection: Any, step: Load) -> Rows:
+async def _load(line: Line, step: Load) -> Rows:
     try:
-        await connection.copy_records_to_table(step.table, columns=step.columns, records=step.rows)
+        await line.copy(step.table, step.columns, step.rows)
     except (
         asyncpg.IntegrityConstraintViolationError,
         asyncpg.DataError,
@@ -344,8 +334,8 @@ async def _load(connection: Any, step: Load) -> Rows:
     return ()
 
 
-@asynccontextmanager
-async def _translated() -> AsyncIterator[None]:
+@contextmanager
+def _translated() -> Iterator[None]:
     """Turn what PostgreSQL says about itself into an error of Rota's, without the address and its password."""
     try:
         yield
