@@ -37,7 +37,9 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 _BATCH = 5_000
-_REST_SECONDS = 0.002
+_PLAIN = (0, None, None, None, None, 0)
+"""What an enqueue is told that says nothing but the call."""
+_REST_SECONDS = 0.005
 """How long after a word to the workers the next one of its kind is told: who enqueues much tells less."""
 _SLICE = 200
 """How many calls to go through before the event loop gets in: what is being stored goes on."""
@@ -170,18 +172,23 @@ class Rota(TaskDecorator):
         stored only where no run of this key is under way, or was made within `unique_for`; its `created` tells. With
         `connection` it exists if and only if the caller's transaction on it commits.
         """
-        usual = _new_run(call, limit_keys(limits))
-        new = replace(
-            usual,
-            queue=usual.queue if queue is None else TaskOptions(queue=queue).queue,
-            priority=usual.priority if priority is None else priority_number(priority),
-            delay=_delay(delay, at),
-            at=None if at is None else instant(at, "at"),
-            unique=_key(unique, unique_for),
-            unique_for=self._within_keep(unique_for),
+        usual = _new_run(call, limit_keys(limits) if limits else ())
+        plain = (delay, at, priority, queue, unique, unique_for) == _PLAIN
+        new = (
+            usual
+            if plain
+            else replace(
+                usual,
+                queue=usual.queue if queue is None else TaskOptions(queue=queue).queue,
+                priority=usual.priority if priority is None else priority_number(priority),
+                delay=_delay(delay, at),
+                at=None if at is None else instant(at, "at"),
+                unique=_key(unique, unique_for),
+                unique_for=self._within_keep(unique_for),
+            )
         )
         insert = self._store.insert_one if unique is None else self._store.insert_unique
-        found: Run[R] = await self._write(lambda: insert(new), connection, single=unique is None)
+        found: Run[R] = await self._write(lambda: insert(new), connection, single=unique is None, brief=True)
         if connection is None:
             self._knock("waiting" if found.state == "waiting" else "ready")
         return found
@@ -332,10 +339,10 @@ class Rota(TaskDecorator):
             raise InvalidDuration("unique_for", unique_for, allowed, "is too long")
         return found
 
-    async def _write(self, work: Work[T], connection: Any, *, single: bool) -> T:
+    async def _write(self, work: Work[T], connection: Any, *, single: bool, brief: bool = False) -> T:
         if connection is not None:
             return await run_on(connection, self._db, work, "ready", "waiting")
-        return await self._db.write(work, single=single)
+        return await self._db.write(work, single=single, brief=brief)
 
     def _knock(self, topic: str) -> None:
         """Tell the workers at once; what is to be told soon after is told together."""

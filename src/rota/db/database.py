@@ -148,10 +148,11 @@ class Database(ABC):
         """Finish what was asked for, then disconnect."""
 
     @abstractmethod
-    async def write(self, work: Work[T], *, first: bool = False, single: bool = False) -> T:
+    async def write(self, work: Work[T], *, first: bool = False, single: bool = False, brief: bool = False) -> T:
         """Run an operation as one transaction; once this returns it is durable.
 
-        `first` goes before what waits. `single` promises that it is one statement, which needs no transaction.
+        `first` goes before what waits. `single` promises that it is one statement, which needs no transaction; `brief`
+        that it is over sooner than another thread would hear of it.
         """
 
     @abstractmethod

@@ -153,7 +153,7 @@ class PostgresDatabase(Database):
             await self._pool.close()
         self._pool = self._listening = self._aside = None
 
-    async def write(self, work: Work[T], *, first: bool = False, single: bool = False) -> T:  # noqa: ARG002 (nobody waits in line here)
+    async def write(self, work: Work[T], *, first: bool = False, single: bool = False, brief: bool = False) -> T:  # noqa: ARG002 (nobody waits in line here)
         """Run an operation as one transaction."""
         for attempt in range(1, _TRIES + 1):
             try:

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -42,6 +42,11 @@ _AFTER_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.2)
 _ANYWAY_SECONDS = 1.0
 """How often to look though nothing was told: a process may have been stopped between its write and its commit."""
 _READERS = 2
+_BREATH = 16
+"""After how many operations in the event loop's own thread its other tasks get in."""
+_CHECKPOINT_PAGES = 1_000
+_CHECKPOINT_AFTER = 1_000
+"""After how many of them the log, some megabytes by then, is brought into the file by the other thread."""
 _AGAIN_SECONDS = 0.005
 _PLACE = written("sqlite.place", "PRAGMA database_list", "sqlite", None)
 
@@ -69,6 +74,7 @@ class SqliteDatabase(Database):
         self._connections: list[sqlite3.Connection] = []
         self._looking: asyncio.Task[None] | None = None
         self._listeners: list[Callable[[str | None], None]] = []
+        self._in_a_row = 0
 
     def live_by(self, clock: VirtualClock | None) -> None:
         """Live by this clock, or by the machine's again."""
@@ -122,14 +128,21 @@ class SqliteDatabase(Database):
             self._file = ""
         self._writer = self._readers = self._looking = self._temporary = None
 
-    async def write(self, work: Work[T], *, first: bool = False, single: bool = False) -> T:  # noqa: ARG002 (all commit together)
+    async def write(self, work: Work[T], *, first: bool = False, single: bool = False, brief: bool = False) -> T:
         """Run an operation in the writer thread, committed together with what else waits.
 
-        By virtual time it runs here: nobody else is in a hurry, and a hop to another thread costs most of it.
+        A hop to that thread and back costs most of a brief one: that runs here where nobody else is writing and commits
+        are not synced. By virtual time all do.
         """
         if self._writer is not None and isinstance(self.clock, VirtualClock):
             await asyncio.sleep(0)
             return self._writer.run_here(work)
+        if brief and self._writer is not None and not self._durable:
+            self._in_a_row += 1
+            if self._in_a_row % _BREATH == 0:
+                await asyncio.sleep(0)  # whoever writes without a pause holds up everybody else in the event loop
+            with suppress(_Taken):
+                return self._writer.run_at_once(work, single=single)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._submit(_Job(work, future, loop), first=first)
@@ -286,6 +299,10 @@ class _Job:
 Ended = list[tuple[_Job, Any, BaseException | None]]
 
 
+class _Taken(Exception):
+    """Somebody else is writing; nothing was done."""
+
+
 class _Writer:
     """The one thread that writes."""
 
@@ -298,7 +315,11 @@ class _Writer:
         self._door = threading.Lock()
         """Nobody comes in while it closes: what is let in is done."""
         self._pen = threading.Lock()
-        """Whoever writes has it: this thread, or by virtual time the event loop's."""
+        """Whoever writes has it: this thread, or the event loop's."""
+        self._patient = True
+        """Whether the connection waits for other processes, and brings the log into the file where it is long."""
+        self._unchecked = 0
+        """How many operations were done since without that."""
         self._thread = threading.Thread(target=self._work, name="rota-writer", daemon=True)
         self._thread.start()
 
@@ -322,6 +343,8 @@ class _Writer:
             stopping = self._stopping  # before the last look: what was let in before is done
             while self._waiting:
                 self._commit([self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_TOGETHER))])
+            if self._unchecked >= _CHECKPOINT_AFTER:
+                self._checkpoint()
             if stopping:
                 return
 
@@ -331,6 +354,51 @@ class _Writer:
         self._commit([_Job(work, future)])
         return future.result()
 
+    def run_at_once(self, work: Work[T], *, single: bool) -> T:
+        """Run an operation in the caller's thread, which it does not hold up: raise _Taken where it would wait."""
+        if self._waiting or self._stopping or not self._pen.acquire(blocking=False):
+            raise _Taken
+        try:
+            self._wait(patiently=False)
+            return self._run_whole(work, single=single)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                raise _Taken from None
+            if not _concerns_everyone(error):
+                raise
+            raise StoreUnavailable(f"SQLite: {error}") from error
+        finally:
+            self._pen.release()
+            self._unchecked += 1
+            if self._unchecked == _CHECKPOINT_AFTER:
+                self._wanted.set()
+
+    def _run_whole(self, work: Work[T], *, single: bool) -> T:
+        """Run an operation as a transaction; a single statement is one by itself."""
+        if single:
+            return run(self._connection, work(), self._now)
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            found = run(self._connection, work(), self._now)
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+        return found
+
+    def _wait(self, *, patiently: bool) -> None:
+        """Wait for other processes and for the disk from now on, or not."""
+        if self._patient != patiently:
+            self._connection.execute(f"PRAGMA busy_timeout = {int(_BUSY_SECONDS * 1000) if patiently else 0}")
+            self._connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES if patiently else 0}")
+            self._patient = patiently
+
+    def _checkpoint(self) -> None:
+        with self._pen, suppress(sqlite3.Error):  # whoever writes next hears what is wrong
+            self._unchecked = 0
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
     def _commit(self, jobs: list[_Job]) -> None:
         with self._pen:
             self._commit_together(jobs)
@@ -339,6 +407,7 @@ class _Writer:
         """Run the operations in one transaction. One that fails undoes only itself."""
         try:
             with _translated():
+                self._wait(patiently=True)
                 self._connection.execute("BEGIN IMMEDIATE")
                 ended: Ended = [(job, *self._attempt(job, alone=len(jobs) == 1)) for job in jobs]
                 self._connection.execute("COMMIT")

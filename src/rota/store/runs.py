@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from rota.db.database import Database, Operation, Rows
+from rota.db.database import Database, Operation, Query, Rows
 from rota.model import Attempt, Outcome, Run, RunError, RunState
 from rota.schedule import Kind
 from rota.store.schedule_rows import EndedRun, KnownSchedule
@@ -51,6 +51,32 @@ class NewRun:
     def like(self, other: "NewRun") -> bool:
         """Tell whether it differs from another in its arguments alone."""
         return _REST(self) == _REST(other)
+
+    def stored(self, number: int, state: RunState, due: Instant, created_at: Instant) -> Run[Any]:
+        """Return the run as it was stored."""
+        made = moment(created_at)
+        return Run(
+            id=number,
+            task=self.task,
+            queue=self.queue,
+            state=state,
+            priority=self.priority,
+            due=made if due == created_at else moment(due),
+            args=self.args,
+            unique=self.unique,
+            limits=self.limits,
+            attempt=0,
+            lost=0,
+            worker=None,
+            cancel=None,
+            created_at=made,
+            started_at=None,
+            finished_at=None,
+            result=None,
+            error=None,
+            progress=None,
+            created=True,
+        )
 
     def values(self) -> tuple[Any, ...]:
         """Return the values in the order of the columns."""
@@ -151,8 +177,9 @@ class RunStore:
 
     def insert_one(self, new: NewRun) -> Operation[Run[Any]]:
         """Store a run without a unique key."""
-        rows = yield self._db.query("runs.insert_one", **dict(zip(_INSERTED, new.values(), strict=True)))
-        return Run.read(rows[0], created=True)
+        given = dict(zip(_INSERTED, new.values(), strict=True))
+        rows = yield Query(self._db.statements["runs.insert_one"], given)
+        return new.stored(*rows[0])
 
     def insert_unique(self, new: NewRun) -> Operation[Run[Any]]:
         """Store a run unless its key has one; then return that one."""

@@ -44,7 +44,7 @@ VALUES (:task, :queue,
     SELECT 1 FROM rota_limits WHERE CAST(:limits AS TEXT) IS NOT NULL OR key IN ('task:*', 'queue:*', 'task:' || CAST(:task AS TEXT), 'queue:' || CAST(:queue AS TEXT)))
   THEN 'waiting' ELSE 'ready' END,
   :priority, coalesce(CAST(:at AS BIGINT), :now) + CAST(:delay AS BIGINT), :args, :unique_key, :limits, :max_lost, :now)
-RETURNING *
+RETURNING id, state, due, created_at
 
 -- name: runs.last_id @sqlite
 SELECT last_insert_rowid()
