@@ -5,9 +5,12 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
+from itertools import chain
 from typing import Any, Self, TypeVar
 
 from rota import clock, settings
+from rota.batches import in_batches
 from rota.db.borrowed import run_on
 from rota.db.connect import database
 from rota.db.database import Database, Work
@@ -41,8 +44,6 @@ _PLAIN = (0, None, None, None, None, 0)
 """What an enqueue is told that says nothing but the call."""
 _REST_SECONDS = 0.005
 """How long after a word to the workers the next one of its kind is told: who enqueues much tells less."""
-_SLICE = 200
-"""How many calls to go through before the event loop gets in: what is being stored goes on."""
 MOST_SLOTS = 1_000
 MOST_QUEUES = 100
 _LONGEST_KEY = 1_000
@@ -195,31 +196,9 @@ class Rota(TaskDecorator):
 
     async def enqueue_many(self, calls: Iterable[Call[Any]], *, connection: Any = None) -> list[int]:
         """Store many runs, and return their ids in order."""
-        ids: list[int] = []
-        batch: list[NewRun] = []
-        stored: asyncio.Task[list[int]] | None = None
-        try:
-            for call in calls:
-                batch.append(_new_run(call))
-                if len(batch) == _BATCH:
-                    ids += await self._after(stored)
-                    stored = None
-                    if connection is None:  # the next batch is made meanwhile
-                        stored = asyncio.create_task(self._insert(batch, None))
-                    else:
-                        ids += await self._insert(batch, connection)
-                    batch = []
-                elif stored is not None and len(batch) % _SLICE == 0:
-                    await asyncio.sleep(0)
-        finally:  # also where a call is refused, or the caller's own code fails
-            ids += await self._after(stored)
-        if batch:
-            ids += await self._insert(batch, connection)
-        return ids
-
-    async def _after(self, stored: "asyncio.Task[list[int]] | None") -> list[int]:
-        """Wait for a batch that is being stored, if there is one."""
-        return [] if stored is None else await stored
+        new = (_new_run(call) for call in calls)
+        insert = partial(self._insert, connection=connection)
+        return [*chain(*await in_batches(new, _BATCH, insert, beside=connection is None))]
 
     async def _insert(self, batch: list[NewRun], connection: Any) -> list[int]:
         found: list[int] = await self._write(lambda: self._store.insert(batch), connection, single=True)

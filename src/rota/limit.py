@@ -52,6 +52,8 @@ def key(value: object) -> str:
 
 def keys(values: Iterable[str]) -> tuple[str, ...]:
     """Return these keys in order, each once, or refuse them."""
+    if values == ():
+        return ()
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise Invalid("limits", values, f"use a list: [{values!r}]", "is not a list")
     found = tuple(sorted({key(each) for each in values}))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
+from inspect import signature
 from typing import Any, Literal
 
 from rota.errors import InvalidSchedule
@@ -78,19 +79,21 @@ class Schedule:
             raise InvalidSchedule("call", call, "use what task.call(…) returns", "is not a call")
         if not isinstance(rule, Rule):
             raise InvalidSchedule("rule", rule, "use a rule, such as Cron('0 9 * * MON')", "is not a rule")
-        policies = Policies(
-            overlap=overlap,
-            max_running=max_running,
-            missed=missed,
-            max_missed=max_missed,
-            grace=grace,
-            spread=spread,
-            jitter=jitter,
-            exclude=exclude,
-            max_runs=max_runs,
-            on_failure=on_failure,
-            adaptive=adaptive,
-        )
+        given = {
+            "overlap": overlap,
+            "max_running": max_running,
+            "missed": missed,
+            "max_missed": max_missed,
+            "grace": grace,
+            "spread": spread,
+            "jitter": jitter,
+            "exclude": exclude,
+            "max_runs": max_runs,
+            "on_failure": on_failure,
+            "adaptive": adaptive,
+        }
+        named = {name: value for name, value in given.items() if value is not _LEFT_OUT[name]}
+        policies = Policies(**named) if named else _USUAL  # type: ignore[arg-type]
         vars(self).update(
             key=schedule_key(key),
             call=call,
@@ -153,6 +156,8 @@ def kind_of(rule: Rule) -> Kind:
 
 def write_policies(policies: Policies) -> str:
     """Write policies as JSON: what differs from the usual."""
+    if policies == _USUAL:
+        return "{}"
     found: dict[str, Any] = {}
     for name in ("overlap", "max_running", "missed", "max_missed", "max_runs"):
         if getattr(policies, name) != getattr(_USUAL, name):
@@ -220,3 +225,5 @@ def _length(found: int) -> timedelta:
 
 
 _USUAL = Policies()
+_LEFT_OUT = {name: each.default for name, each in signature(Policies).parameters.items()}
+"""What a policy is told that is not named."""

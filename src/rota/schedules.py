@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, get_args
 
 from rota.answers import answer_words, held_words, now_words
+from rota.batches import in_batches
 from rota.db.borrowed import run_on
 from rota.db.database import Database, Work
 from rota.errors import (
@@ -142,20 +143,28 @@ class Schedules:
         With `connection` all of it happens if and only if the caller's transaction on it commits.
         """
         author = _author(by, note)
-        made = changed = done = 0
-        seen: set[str] = set()
-        several = iter(schedules)
-        while batch := [self.definition(each) for each in islice(several, _BATCH)]:
-            for each in batch:
-                if each.key in seen:
-                    raise InvalidSchedule("key", each.key, "use each key once", "is there twice")
-                seen.add(each.key)
-            work = partial(self._store.put, batch, author)
-            new, other = await self._write(work, connection, "schedules")
-            made, changed, done = made + len(new), changed + len(other), done + len(batch)
+        done = 0
+
+        async def store(batch: builtins.list[Definition]) -> tuple[int, int]:
+            nonlocal done
+            made, changed = await self._write(partial(self._store.put, batch, author), connection, "schedules")
+            done += len(batch)
             if progress is not None:
                 progress(done)
+            return len(made), len(changed)
+
+        counts = await in_batches(self._definitions(schedules), _BATCH, store, beside=connection is None)
+        made, changed = (sum(each) for each in zip((0, 0), *counts, strict=True))
         return PutCounts(made, changed, done - made - changed)
+
+    def _definitions(self, schedules: Iterable[Schedule]) -> Iterator[Definition]:
+        seen: set[str] = set()
+        for schedule in schedules:
+            new = self.definition(schedule)
+            if new.key in seen:
+                raise InvalidSchedule("key", new.key, "use each key once", "is there twice")
+            seen.add(new.key)
+            yield new
 
     def definition(self, schedule: Schedule, *, declared: bool = False) -> Definition:
         """Write a schedule as the store keeps it."""
@@ -521,7 +530,8 @@ def _author(by: str | None, note: str | None) -> Author:
 def _limits(own: Iterable[str], brought: Iterable[str]) -> tuple[str | None, str | None]:
     """Return the limits of a schedule and those of its call as the store writes them; together they may not be more."""
     named, others = limit_keys(own), limit_keys(brought)
-    limit_keys([*named, *others])
+    if named and others:
+        limit_keys([*named, *others])
     return json.dumps(named) if named else None, json.dumps(others) if others else None
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.stores import ask, sql
+from tests.stores import ask, sql, until
 
 from rota.db import sqlite
 from rota.db.connect import database
@@ -355,3 +355,71 @@ async def test_a_reader_that_cannot_open_the_file_says_that_the_store_is_away(tm
     away.rename(folder)
     assert await notes(db) == []
     await db.close()
+
+
+def where(text: str = "x") -> Operation[int]:
+    """Write a note, and return which thread did."""
+    yield from sql("INSERT INTO notes (text) VALUES (:text)", "sqlite", text=text)
+    return threading.get_ident()
+
+
+@pytest.mark.parametrize("single", [True, False])
+async def test_what_is_brief_is_written_in_the_callers_thread(db: SqliteDatabase, single: bool) -> None:
+    assert await db.write(where, brief=True, single=single) == threading.get_ident()
+    assert await notes(db) == ["x"]
+
+
+async def test_what_is_brief_but_synced_leaves_the_event_loop_alone(tmp_path: Path) -> None:
+    db = database(f"sqlite:///{tmp_path / 'synced.db'}?synchronous=full", [])
+    await db.open()
+    await ask(db, "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT UNIQUE)")
+    assert await db.write(where, brief=True, single=True) != threading.get_ident()
+    await db.close()
+
+
+async def test_what_is_brief_waits_in_line_where_somebody_writes(db: SqliteDatabase) -> None:
+    with held_writer(db):
+        asked = asyncio.ensure_future(db.write(where, brief=True))
+        await asyncio.sleep(0)
+        assert not asked.done()
+    assert await asked != threading.get_ident()
+
+
+@pytest.mark.parametrize("single", [True, False])
+async def test_what_is_brief_does_not_hold_up_the_event_loop_while_another_process_writes(
+    db: SqliteDatabase, tmp_path: Path, single: bool
+) -> None:
+    outside = sqlite3.connect(tmp_path / "notes.db", isolation_level=None)
+    outside.execute("BEGIN IMMEDIATE")
+    asked = asyncio.ensure_future(db.write(where, brief=True, single=single))
+    await asyncio.sleep(0)
+    assert not asked.done()
+    outside.execute("COMMIT")
+    outside.close()
+    assert await asked != threading.get_ident()
+
+
+async def test_what_is_brief_and_fails_is_undone_as_a_whole(db: SqliteDatabase) -> None:
+    with pytest.raises(sqlite3.IntegrityError):
+        await db.write(lambda: twice("same", "same"), brief=True)
+    assert await notes(db) == []
+    assert await db.write(where, brief=True) == threading.get_ident()
+
+
+async def test_whoever_writes_briefly_without_a_pause_lets_others_in(db: SqliteDatabase) -> None:
+    came = asyncio.Event()
+    asyncio.get_running_loop().call_soon(came.set)
+    for number in range(100):
+        await db.write(lambda number=number: where(str(number)), brief=True, single=True)  # type: ignore[misc]
+    assert came.is_set()
+
+
+async def test_the_log_of_brief_writes_is_brought_into_the_file(
+    db: SqliteDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_CHECKPOINT_AFTER", 10)
+    file = tmp_path / "notes.db"
+    before = file.stat().st_mtime_ns
+    for number in range(20):
+        await db.write(lambda number=number: where(str(number)), brief=True, single=True)  # type: ignore[misc]
+    await until(lambda: file.stat().st_mtime_ns > before)

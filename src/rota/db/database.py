@@ -104,6 +104,8 @@ class Database(ABC):
 
     dialect: Dialect
     statements: Statements
+    beside: bool
+    """Whether operations that write go on beside each other."""
     clock: Clock = REAL
     """What those who work on it count seconds by."""
     now: Callable[[], int] | None

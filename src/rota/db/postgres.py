@@ -84,6 +84,7 @@ class PostgresDatabase(Database):
 
     dialect: Dialect = "postgres"
     may_fork = True
+    beside = True
     tell = _TELL
 
     def __init__(

@@ -56,6 +56,7 @@ class SqliteDatabase(Database):
 
     dialect: Dialect = "sqlite"
     may_fork = False
+    beside = False
     tell = None
 
     def __init__(

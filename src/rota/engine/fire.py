@@ -1,5 +1,6 @@
 """Firing: schedules that are due become runs, or skips with a reason, in one transaction; then the knock."""
 
+import asyncio
 from collections.abc import Callable
 
 from rota.db.database import Database
@@ -11,6 +12,8 @@ from rota.store.schedules import ScheduleStore
 
 _MOST = 500
 """How many schedules one transaction decides about: more would keep others from theirs."""
+_BESIDE = 2
+"""How many rounds go on at once while much is due."""
 _LONGEST_SECONDS = 5.0
 """How long to sleep at most: whoever changed a schedule may have died before he could say so."""
 
@@ -25,6 +28,8 @@ class Firer:
         self._waiting = waiting
         self.bell = Bell()
         """Rings when a schedule was changed, or one of its runs has ended."""
+        self._much = False
+        """Whether the last round found as much as it may take."""
         self.fired = 0
         """How many runs it has made."""
         self.lost = 0
@@ -45,10 +50,20 @@ class Firer:
 
     async def run_once(self) -> float:
         """Fire what is due; returns in how many seconds to come again."""
-        if (await self.fire()).schedules >= _MOST:
+        if await self._fire_much():
             return 0.0
         wait = await self._db.read(self._schedules.next_wake)
         return _LONGEST_SECONDS if wait is None else min(max(wait / 1_000_000, 0.0), _LONGEST_SECONDS)
+
+    async def _fire_much(self) -> bool:
+        """Fire what is due; returns whether there may be more. While much is, one round decides and another stores."""
+        rounds = _BESIDE if self._much and self._db.beside else 1
+        found = await asyncio.gather(*(self.fire() for _ in range(rounds)), return_exceptions=True)
+        for each in found:
+            if isinstance(each, BaseException):
+                raise each
+        self._much = all(isinstance(each, Fired) and each.schedules >= _MOST for each in found)
+        return self._much
 
     async def run(self) -> None:
         """Fire for ever."""

@@ -40,10 +40,11 @@ STATE = (
     *("hold_reason", "hold_at", "hold_until", "hold_by", "hold_note", "decided_at"),
 )
 _STATE = itemgetter(*STATE)
-RUN = (
-    *("task", "queue", "priority", "at", "args", "limits", "gate", "max_lost", "schedule", "kind", "nominal"),
-    *("timeout", "retry"),
-)
+FIRED = ("key", "through", "next", "wake", "due", "runs", "run_count")
+_FIRED = itemgetter(*FIRED)
+_BY_FIRING = {*FIRED, "decided_at"}
+RUN = ("schedule", "priority", "at", "limits", "gate", "kind", "nominal")
+"""What a run has of its own; the rest is its schedule's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,16 @@ class KnownSchedule:
     def values(self) -> tuple[Any, ...]:
         """Return the values in the order of the columns."""
         found: tuple[Any, ...] = _STATE({**self.row, **self.new, "changed": int(self.revised)})
+        return found
+
+    @property
+    def only_fired(self) -> bool:
+        """Whether nothing of it changes but what a firing changes."""
+        return not self.revised and self.new.keys() <= _BY_FIRING
+
+    def fired(self) -> tuple[Any, ...]:
+        """Return the values that a firing changes, in the order of the columns."""
+        found: tuple[Any, ...] = _FIRED({**self.row, **self.new})
         return found
 
     def _last_start(self) -> Instant | None:
@@ -302,10 +313,9 @@ def closing(one: KnownSchedule, now: Instant, *, paused: bool, resumed: Instant 
 def runs_of(one: KnownSchedule, decision: Decision, *, free: int) -> list[tuple[Any, ...]]:
     """Return the runs to store. Where cancelling left nothing under way, the first need not wait."""
     kind = kind_of(read_rule(one["rule"]))
-    alone = decision.cancel and free == one.under_way
-    firings = [
-        replace(each, queued=each.queued and not (alone and number == 0)) for number, each in enumerate(decision.fire)
-    ]
+    firings = decision.fire
+    if decision.cancel and free == one.under_way:
+        firings = (replace(firings[0], queued=False), *firings[1:])
     return [run_of(one, each, kind) for each in firings]
 
 
@@ -313,11 +323,7 @@ def run_of(one: KnownSchedule, firing: Firing, kind: Kind) -> tuple[Any, ...]:
     """Return a run to store, in the order of the columns."""
     priority = max(_LEAST_PRIORITY, one["priority"] - (_LATE_PRIORITY if firing.late else 0))
     gate = f"@{one.key}" if firing.queued else None
-    found = one.row
-    return (
-        *(found["task"], found["queue"], priority, firing.at, found["args"], _limits(found), gate, found["max_lost"]),
-        *(one.key, kind, firing.due, found["timeout"], found["retry"]),
-    )
+    return one.key, priority, firing.at, _limits(one.row), gate, kind, firing.due
 
 
 def _limits(row: Mapping[str, Any]) -> str | None:

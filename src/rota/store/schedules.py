@@ -13,6 +13,7 @@ from rota.errors import InvalidSchedule, UnknownSchedule
 from rota.schedule import Kind, read_policies
 from rota.store.schedule_rows import (
     DEFINED,
+    FIRED,
     RUN,
     STATE,
     Author,
@@ -224,13 +225,22 @@ class ScheduleStore:
         if len(stored) < len(runs):
             _take_back(known, decided, stored, now)
         yield from self._skip(skips)
-        yield self._db.many("schedules.decided", STATE, [one.values() for one in known])
+        yield from self._write_down(known, now)
         ready: dict[str, int] = {}
         for row in stored:
             if row["state"] == "ready":
                 ready[row["queue"]] = ready.get(row["queue"], 0) + 1
         count = sum(skip.count for _, skip, _ in skips)
         return Fired(len(known), len(stored), count, ready, bool(cancelled), len(runs) - len(stored), tuple(late))
+
+    def _write_down(self, known: Sequence[KnownSchedule], now: Instant) -> Operation[None]:
+        """Write the schedules as they are now; of those that only fired, only what that changes."""
+        plain = [one.fired() for one in known if one.only_fired]
+        if plain:
+            yield self._db.many("schedules.fired", FIRED, plain, decided_at=now)
+        others = [one.values() for one in known if not one.only_fired]
+        if others:
+            yield self._db.many("schedules.decided", STATE, others)
 
     def _store(self, runs: Sequence[tuple[Any, ...]]) -> Operation[Rows]:
         if not runs:
@@ -461,7 +471,10 @@ class ScheduleStore:
         yield self._db.many("schedules.decided", STATE, [one.values() for one in known])
 
     def _revise(self, changes: Sequence[tuple[str, str, dict[str, Any]]], author: Author) -> Operation[None]:
-        rows = [(key, author.by, what, author.note, json.dumps(changed)) for key, what, changed in changes]
+        rows = [
+            (key, author.by, what, author.note, json.dumps(changed) if changed else "{}")
+            for key, what, changed in changes
+        ]
         yield self._db.many("revisions.insert", ("schedule", "by_whom", "what", "note", "changes"), rows)
 
 

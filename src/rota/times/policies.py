@@ -166,6 +166,12 @@ class Policies:
             adaptive=adaptive,
         )
 
+    @property
+    def plain(self) -> bool:
+        """Whether nothing but the overlap decides about an instant that is due alone."""
+        latest = self.missed == "latest" and self.grace is None
+        return latest and not (self.spread or self.jitter or self.exclude) and self.max_runs is None
+
 
 _USUAL = OnFailure()
 

@@ -93,8 +93,12 @@ class Rule(ABC):
         return ((self.series, self.grain),)
 
     def __str__(self) -> str:
-        """Write the text form."""
-        return repr(self)
+        """Write the text form, once: many schedules may share a rule."""
+        known = vars(self)
+        if "_text" not in known:
+            known["_text"] = repr(self)
+        text: str = known["_text"]
+        return text
 
     def __repr__(self) -> str:
         """Write the rule as Python; what has its usual value is left out."""

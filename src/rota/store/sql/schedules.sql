@@ -101,39 +101,48 @@ FROM unnest(:key::text[], :state::text[], :changed::integer[], :since::bigint[],
   error, failures, asked, average, hold_reason, hold_at, hold_until, hold_by, hold_note, decided_at)
 WHERE rota_schedules.key = new.key
 
+-- name: schedules.fired @sqlite
+UPDATE rota_schedules SET through = :through, next = :next, wake = :wake, due = :due, runs = :runs, run_count = :run_count,
+  decided_at = :decided_at
+WHERE key = :key
+
+-- name: schedules.fired @postgres
+UPDATE rota_schedules SET through = new.through, next = new.next, wake = new.wake, due = new.due, runs = new.runs,
+  run_count = new.run_count, decided_at = :decided_at::bigint
+FROM unnest(:key::text[], :through::bigint[], :next::bigint[], :wake::bigint[], :due::bigint[], :runs::integer[],
+  :run_count::bigint[]) AS new (key, through, next, wake, due, runs, run_count)
+WHERE rota_schedules.key = new.key
+
 -- name: schedules.runs @sqlite
 INSERT INTO rota_runs (task, queue, state, priority, due, args, limits, gate, max_lost, created_at, schedule, kind,
   nominal, timeout, retry)
-SELECT task, queue, CASE WHEN at > :now OR gate IS NOT NULL OR EXISTS (
+SELECT of.task, of.queue, CASE WHEN new.at > :now OR new.gate IS NOT NULL OR EXISTS (
     SELECT 1 FROM rota_limits
-    WHERE new.limits IS NOT NULL OR key IN ('task:*', 'queue:*', 'task:' || new.task, 'queue:' || new.queue))
+    WHERE new.limits IS NOT NULL OR rota_limits.key IN ('task:*', 'queue:*', 'task:' || of.task, 'queue:' || of.queue))
   THEN 'waiting' ELSE 'ready' END,
-  priority, at, args, limits, gate, max_lost, :now, schedule, kind, nominal, timeout, retry
+  new.priority, new.at, of.args, new.limits, new.gate, of.max_lost, :now, of.key, new.kind, new.nominal, of.timeout, of.retry
 FROM (
-  SELECT json_extract(value, '$[0]') AS task, json_extract(value, '$[1]') AS queue,
-    json_extract(value, '$[2]') AS priority, json_extract(value, '$[3]') AS at, json_extract(value, '$[4]') AS args,
-    json_extract(value, '$[5]') AS limits, json_extract(value, '$[6]') AS gate,
-    json_extract(value, '$[7]') AS max_lost, json_extract(value, '$[8]') AS schedule,
-    json_extract(value, '$[9]') AS kind, json_extract(value, '$[10]') AS nominal,
-    json_extract(value, '$[11]') AS timeout, json_extract(value, '$[12]') AS retry,
+  SELECT json_extract(value, '$[0]') AS schedule, json_extract(value, '$[1]') AS priority,
+    json_extract(value, '$[2]') AS at, json_extract(value, '$[3]') AS limits, json_extract(value, '$[4]') AS gate,
+    json_extract(value, '$[5]') AS kind, json_extract(value, '$[6]') AS nominal,
     key AS number FROM json_each(:rows)) AS new
-WHERE true ORDER BY number
+CROSS JOIN rota_schedules AS of ON of.key = new.schedule
+WHERE true ORDER BY new.number
 ON CONFLICT (schedule, nominal) WHERE schedule IS NOT NULL AND kind IN ('cron', 'interval', 'once') DO NOTHING
 RETURNING id, schedule, queue, state, nominal
 
 -- name: schedules.runs @postgres
 INSERT INTO rota_runs (task, queue, state, priority, due, args, limits, gate, max_lost, created_at, schedule, kind,
   nominal, timeout, retry)
-SELECT task, queue, CASE WHEN at > :now OR gate IS NOT NULL OR EXISTS (
+SELECT of.task, of.queue, CASE WHEN new.at > :now OR new.gate IS NOT NULL OR EXISTS (
     SELECT 1 FROM rota_limits
-    WHERE new.limits IS NOT NULL OR key IN ('task:*', 'queue:*', 'task:' || new.task, 'queue:' || new.queue))
+    WHERE new.limits IS NOT NULL OR rota_limits.key IN ('task:*', 'queue:*', 'task:' || of.task, 'queue:' || of.queue))
   THEN 'waiting' ELSE 'ready' END,
-  priority, at, args, limits, gate, max_lost, :now, schedule, kind, nominal, timeout, retry
-FROM unnest(:task::text[], :queue::text[], :priority::smallint[], :at::bigint[], :args::text[], :limits::text[],
-  :gate::text[], :max_lost::integer[], :schedule::text[], :kind::text[], :nominal::bigint[], :timeout::bigint[],
-  :retry::text[]) WITH ORDINALITY
-  AS new (task, queue, priority, at, args, limits, gate, max_lost, schedule, kind, nominal, timeout, retry, number)
-ORDER BY number
+  new.priority, new.at, of.args, new.limits, new.gate, of.max_lost, :now, of.key, new.kind, new.nominal, of.timeout, of.retry
+FROM unnest(:schedule::text[], :priority::smallint[], :at::bigint[], :limits::text[], :gate::text[], :kind::text[],
+  :nominal::bigint[]) WITH ORDINALITY AS new (schedule, priority, at, limits, gate, kind, nominal, number)
+JOIN rota_schedules AS of ON of.key = new.schedule
+ORDER BY new.number
 ON CONFLICT (schedule, nominal) WHERE schedule IS NOT NULL AND kind IN ('cron', 'interval', 'once') DO NOTHING
 RETURNING id, schedule, queue, state, nominal
 
