@@ -190,6 +190,7 @@ class Door(Database):
         self._db = world.db
         self.name = name
         self.dialect = self._db.dialect
+        self.beside = self._db.beside
         self.statements = self._db.statements
         self.clock = self._db.clock
         self.now = self._db.now
@@ -234,8 +235,8 @@ class Door(Database):
     async def close(self) -> None:
         raise NotImplementedError
 
-    async def write(self, work: Work[T], *, first: bool = False, single: bool = False) -> T:
-        return await self._pass(work, lambda: self._db.write(work, first=first, single=single))
+    async def write(self, work: Work[T], *, first: bool = False, single: bool = False, brief: bool = False) -> T:
+        return await self._pass(work, lambda: self._db.write(work, first=first, single=single, brief=brief))
 
     async def read(self, work: Work[T]) -> T:
         return await self._pass(work, lambda: self._db.read(work))

@@ -560,8 +560,8 @@ class Model:
         self.lift(now)
         known.decided = now
         known.next = None if self.used_up else self.following(now)
-        if held:
-            known.wake = None if known.hold is None else known.hold.until
+        if held and known.hold is not None:  # else the hold of everything ended, by a clock that was set back since
+            known.wake = known.hold.until
         else:
             known.wake = (
                 None if known.next is None else known.next + (0 if known.plan.timing.anchored else known.plan.place)
