@@ -10,6 +10,7 @@ RotaError
 │   ├── InvalidPolicy           a policy of a schedule, or how a task is retried
 │   ├── InvalidRule             a cron expression, an interval, a calendar, or a rule's text
 │   ├── InvalidSchedule         a schedule's key, call, rule, tags or description
+│   │   └── OutdatedVersion     a change of a version that somebody else has changed since: `.newest`
 │   ├── InvalidTask             a task's function, name or options
 │   └── InvalidZone             a time zone
 ├── LeaseLost                   the run is another worker's by now, and nothing was changed: `.run`
@@ -86,6 +87,15 @@ class InvalidRule(Invalid):
 
 class InvalidSchedule(Invalid):
     """A schedule's key, call, rule, tags or description."""
+
+
+class OutdatedVersion(InvalidSchedule):
+    """A change of a version that somebody else has changed since; nothing was changed."""
+
+    def __init__(self, version: int, newest: int) -> None:
+        super().__init__("version", version, f"it is {newest} by now", "is not the newest")
+        self.args = (version, newest)
+        self.newest = newest
 
 
 class InvalidTask(Invalid):

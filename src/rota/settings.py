@@ -21,3 +21,8 @@ def keep(given: Length | None) -> int:
     if given is not None:
         return duration(given, "keep", least=60 * SECOND, most=3_653 * DAY)
     return duration(named, "ROTA_KEEP", least=60 * SECOND, most=3_653 * DAY) if named else KEEP
+
+
+def token() -> str | None:
+    """Return the admin token that the operator gives, `ROTA_TOKEN`."""
+    return os.environ.get("ROTA_TOKEN") or None

@@ -1,0 +1,73 @@
+"""Who asks, and what they may do.
+
+The door (rota.server.door) finds out who asks before anything else is looked at, and lets nobody in whom it does not
+know. Here a route says which role it takes: by a parameter (`Reader`, `Operator`, `Admin`) or for a whole router by
+`needs`.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from rota.server.problems import Refused
+
+CALLER = "rota.caller"
+"""Under this name the door leaves the caller in the scope of a request."""
+
+
+class Role(StrEnum):
+    """What a caller may do: look; also change what runs; also decide who may do what."""
+
+    READ = "read"
+    OPERATE = "operate"
+    ADMIN = "admin"
+
+    def covers(self, other: "Role") -> bool:
+        """Tell whether this role may do all that the other may."""
+        ranks = list(Role)
+        return ranks.index(self) >= ranks.index(other)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks; the name is what history says of what they change."""
+
+    name: str
+    role: Role
+
+
+Auth = Callable[[Request], Caller | Awaitable[Caller | None] | None]
+"""Finds out who asks; None where nobody does whom it knows."""
+
+_bearer = HTTPBearer(auto_error=False, scheme_name="token", description="A token of `rota tokens create`.")
+
+
+def _caller(
+    request: Request, _shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None
+) -> Caller:
+    """Return whom the door let in; the scheme is there for the description of the API."""
+    found: Caller = request.scope[CALLER]
+    return found
+
+
+def needs(role: Role) -> Any:
+    """Take this role, or a higher one: as `dependencies=[needs(Role.ADMIN)]` of a router or a route."""
+
+    def check(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+        if not caller.role.covers(role):
+            raise Refused(403, f"this needs the role {role}, and {caller.name} has the role {caller.role}")
+        return caller
+
+    return Depends(check)
+
+
+Reader = Annotated[Caller, needs(Role.READ)]
+"""Anybody who may look, as a parameter of a route."""
+Operator = Annotated[Caller, needs(Role.OPERATE)]
+"""Anybody who may change what runs."""
+Admin = Annotated[Caller, needs(Role.ADMIN)]
+"""Anybody who may decide who may do what."""
