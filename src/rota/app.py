@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import copy
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -76,6 +77,12 @@ class Rota(TaskDecorator):
         self.runs = Runs(database, self._store, self.tasks, self._knock)
         self.limits = Limits(database, self._knock)
         self.schedules = Schedules(database, self.name, self._knock)
+
+    def beside(self, database: Database) -> Self:
+        """Return the same app on another database, which is open or closed as it is; the tasks stay with this one."""
+        other = copy.copy(self)
+        other.move(database)
+        return other
 
     @property
     def database(self) -> Database:

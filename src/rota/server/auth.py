@@ -54,10 +54,14 @@ def _caller(
     return found
 
 
+Known = Annotated[Caller, Depends(_caller)]
+"""Whoever asks, whatever their role."""
+
+
 def needs(role: Role) -> Any:
     """Take this role, or a higher one: as `dependencies=[needs(Role.ADMIN)]` of a router or a route."""
 
-    def check(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    def check(caller: Known) -> Caller:
         if not caller.role.covers(role):
             raise Refused(403, f"this needs the role {role}, and {caller.name} has the role {caller.role}")
         return caller
