@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from fastapi import FastAPI
+from fastapi import FastAPI, WebSocket
 from starlette.responses import Response
 from tests.server.serving import by_header, client, listening, served
 
@@ -212,3 +212,19 @@ async def test_a_caller_who_hangs_up_leaves_nothing_behind(app: rota.Rota) -> No
         writer.close()
         del reader
         assert (await ann.get("/healthz")).status_code == 200
+
+
+async def test_no_websocket_gets_in(app: rota.Rota) -> None:
+    api = api_of(app)
+
+    @api.websocket("/api/socket")
+    async def talk(_: WebSocket) -> None: ...
+
+    said: list[Any] = []
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    scope = {"type": "websocket", "scheme": "ws", "path": "/api/socket", "headers": [(b"x-caller", b"ann:admin")]}
+    await api(scope, asyncio.Event().wait, send)
+    assert said == [{"type": "websocket.close", "code": 1008}]

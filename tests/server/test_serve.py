@@ -1,11 +1,13 @@
 """`rota serve`: one process that serves, fires and works; it is closed to strangers and ends in order."""
 
 import asyncio
+import re
 import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -197,3 +199,20 @@ def test_a_second_signal_gives_back_what_runs(serve: Callable[..., Served], tmp_
     found.popen.terminate()
     assert found.ended()[0] == 0
     assert state(tmp_path, run) == "ready"
+
+
+def test_no_secret_is_in_what_it_says(serve: Callable[..., Served], postgres_url: str) -> None:
+    away = urlsplit(postgres_url)
+    canary = f"postgresql://canary_user:canary_word@{away.hostname}:{away.port}/canary"
+    code, said = serve("--store", canary, ROTA_TOKEN="canary_" * 5).ended()
+    assert code == 1
+    assert "canary_word" not in said
+    assert "canary_canary" not in said
+    assert said.count("\n") == 1
+
+
+def test_nothing_that_it_knows_is_left_in_a_core_dump(serve: Callable[..., Served]) -> None:
+    found = serve()
+    found.address()
+    limits = Path(f"/proc/{found.popen.pid}/limits").read_text()
+    assert re.search(r"^Max core file size +0 ", limits, flags=re.MULTILINE)

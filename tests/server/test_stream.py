@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from tests.scheduling import made
 from tests.server.serving import client, listening
-from tests.stores import ask
+from tests.stores import ask, claim_one, ended, put, settle
 
 import rota
 from rota.app import Rota
@@ -71,6 +71,16 @@ async def test_a_change_by_whatever_process_is_told(app: Rota, store: str, monke
         async with Rota(store) as other:  # as another process would
             await other.schedules.put(made("s2", rota.Every("1h")))
             await events.until("schedules")
+
+
+async def test_the_end_of_a_run_is_told_though_nobody_says_so(app: Rota) -> None:
+    token = (await app.tokens.create("ann")).token
+    run = await put(app.database)
+    async with listening(web(app), None) as server, listening_to(server, token) as events:
+        claimed = await claim_one(app.database)
+        await settle(app.database, "w", [ended(claimed, "succeeded")])
+        await events.until("runs")
+    assert claimed.id == run.id
 
 
 async def test_who_was_just_told_rests(app: Rota) -> None:

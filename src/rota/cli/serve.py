@@ -1,6 +1,7 @@
 """`rota serve`: HTTP, the scheduler and a worker in one process."""
 
 import asyncio
+import resource
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -47,6 +48,7 @@ def serve(
     from rota.server.serve import serve as run
 
     configure_logs()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))  # it would hold tokens
     app = Rota(store) if target is None else load_app(target)
     if target is not None and store is not None:
         app.move(store_database(store))

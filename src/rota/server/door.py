@@ -53,6 +53,9 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or answer it here."""
+        if scope["type"] == "websocket":  # nothing here speaks it
+            await send({"type": "websocket.close", "code": 1008})
+            return
         if scope["type"] == "http" and own_path(scope) not in OPEN:
             try:
                 scope[CALLER] = await self._known(Request(scope))

@@ -18,6 +18,7 @@ from rota.app import Rota
 from rota.errors import RotaError
 from rota.server.auth import Auth, Reader
 from rota.server.problems import Refused, responses
+from rota.store.reads import Reads
 
 router = APIRouter(prefix="/stream", tags=["stream"])
 
@@ -25,6 +26,8 @@ MOST_LISTENERS = 100
 REST_SECONDS = 0.5
 """How long after an event the next one comes at the earliest."""
 HEARTBEAT_SECONDS = 15.0
+PULSE_SECONDS = 1.0
+"""How often to look for runs that have ended, while anybody listens: nobody tells of them."""
 _TOPICS = {"ready": "runs", "waiting": "runs", "cancel": "runs", "schedules": "schedules", "tokens": "tokens"}
 _ALL = frozenset(_TOPICS.values())
 
@@ -37,6 +40,7 @@ class Streams:
         self._auth = auth
         self._listeners: set[_Listener] = set()
         self._closed = False
+        self._looking: asyncio.Task[None] | None = None
 
     @property
     def listeners(self) -> int:
@@ -52,9 +56,7 @@ class Streams:
     async def events(self, request: Request) -> AsyncIterator[str]:
         """Yield what is sent to one listener, for as long as the caller may listen."""
         listener = _Listener()
-        if not self._listeners:
-            self._app.database.listen(self._heard)
-        self._listeners.add(listener)
+        self._add(listener)
         try:
             yield _event("hello", sorted(_ALL))
             while not self._closed:
@@ -64,9 +66,32 @@ class Streams:
                 topics = listener.take()
                 yield _event("change", sorted(topics)) if topics else ": still here\n\n"
         finally:
-            self._listeners.discard(listener)
-            if not self._listeners:
-                self._app.database.unlisten(self._heard)
+            self._remove(listener)
+
+    def _add(self, listener: "_Listener") -> None:
+        if self._looking is None:
+            self._app.database.listen(self._heard)
+            self._looking = asyncio.create_task(self._look())
+        self._listeners.add(listener)
+
+    def _remove(self, listener: "_Listener") -> None:
+        self._listeners.discard(listener)
+        if not self._listeners and self._looking is not None:
+            self._app.database.unlisten(self._heard)
+            self._looking.cancel()
+            self._looking = None
+
+    async def _look(self) -> None:
+        """Notice runs that were made or have ended, by whatever process."""
+        reads = Reads(self._app.database)
+        seen = None
+        while True:
+            with contextlib.suppress(RotaError):
+                found = await self._app.database.read(reads.pulse)
+                if seen is not None and found != seen:
+                    self._heard("ready")
+                seen = found
+            await asyncio.sleep(PULSE_SECONDS)
 
     async def _may_listen(self, request: Request) -> bool:
         """Ask the door again: a token may be revoked by now. While the store is away nobody can be."""
