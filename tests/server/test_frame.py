@@ -1,8 +1,10 @@
 """The frame: who gets in, and what an error looks like."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fastapi import APIRouter
 from tests.server.serving import client, served
 
 import rota
@@ -122,3 +124,22 @@ async def test_a_cursor_reads_back_and_another_is_refused(app: rota.Rota) -> Non
             "a" * 9,
         ):
             assert (await ann.get("/api/turn", params={"given": other})).status_code == 400, other
+
+
+async def test_routes_of_an_application_need_a_role_though_they_name_none(app: rota.Rota) -> None:
+    router = APIRouter(prefix="/feeds")
+
+    @router.get("")
+    async def look() -> str:
+        return "looked"
+
+    @router.post("")
+    async def change() -> str:
+        return "changed"
+
+    app.applications = [SimpleNamespace(routes=router), SimpleNamespace(routes=None)]  # type: ignore[attr-defined]
+    api = served(app)
+    for caller, looks, changes in (("ann:read", 200, 403), ("ann:operate", 200, 200), (None, 401, 401)):
+        async with client(api, caller) as somebody:
+            found = [await somebody.get("/api/feeds"), await somebody.post("/api/feeds")]
+        assert [each.status_code for each in found] == [looks, changes], caller

@@ -11,7 +11,6 @@ from tests.stores import ask
 from typer.testing import CliRunner
 
 import rota
-from rota import settings
 from rota.app import Rota
 from rota.cli import app as commands
 from rota.server.auth import Known
@@ -134,7 +133,7 @@ def test_an_operators_token_that_is_none_is_refused_without_showing_it(
 ) -> None:
     monkeypatch.setenv("ROTA_TOKEN", given)
     with pytest.raises(rota.Invalid, match="at least 16") as caught:
-        settings.token()
+        rota.Rota("sqlite://").web()
     assert "canar" not in str(caught.value)
 
 

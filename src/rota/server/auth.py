@@ -14,8 +14,10 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from rota.server.problems import Refused
 from rota.tokens import Caller, Role
 
-__all__ = ["CALLER", "Admin", "Auth", "Caller", "Known", "Operator", "Reader", "Role", "needs"]
+__all__ = ["BY_METHOD", "CALLER", "SAFE", "Admin", "Auth", "Caller", "Known", "Operator", "Reader", "Role", "needs"]
 
+SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""The methods that change nothing."""
 CALLER = "rota.caller"
 """Under this name the door leaves the caller in the scope of a request."""
 
@@ -38,16 +40,27 @@ Known = Annotated[Caller, Depends(_caller)]
 """Whoever asks, whatever their role."""
 
 
+def _refuse_below(role: Role, caller: Caller) -> None:
+    if not caller.role.covers(role):
+        raise Refused(403, f"this needs the role {role}, and {caller.name} has the role {caller.role}")
+
+
 def needs(role: Role) -> Any:
     """Take this role, or a higher one: as `dependencies=[needs(Role.ADMIN)]` of a router or a route."""
 
     def check(caller: Known) -> Caller:
-        if not caller.role.covers(role):
-            raise Refused(403, f"this needs the role {role}, and {caller.name} has the role {caller.role}")
+        _refuse_below(role, caller)
         return caller
 
     return Depends(check)
 
+
+def _by_method(request: Request, caller: Known) -> None:
+    _refuse_below(Role.READ if request.method in SAFE else Role.OPERATE, caller)
+
+
+BY_METHOD: Any = Depends(_by_method)
+"""Looking is for all roles, changing for those that operate: the least that routes of applications take."""
 
 Reader = Annotated[Caller, needs(Role.READ)]
 """Anybody who may look, as a parameter of a route."""

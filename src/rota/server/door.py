@@ -15,12 +15,11 @@ from rota import settings
 from rota.app import Rota
 from rota.errors import RotaError
 from rota.server import docs
-from rota.server.auth import CALLER, Auth, Caller, Role
+from rota.server.auth import CALLER, SAFE, Auth, Caller, Role
 from rota.server.problems import Refused, of
 
 OPEN = frozenset({"/healthz", "/readyz"}) | docs.OPEN
 """What everybody may ask for."""
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
 def bearer(request: Request) -> str | None:
@@ -31,6 +30,7 @@ def bearer(request: Request) -> str | None:
 
 def by_token(app: Rota) -> Auth:
     """Know callers by the token that the operator gives, or by one of the store's."""
+    settings.token()  # one that is none is refused now, and not to those who ask
 
     async def who(request: Request) -> Caller | None:
         token, given = bearer(request), settings.token()
@@ -65,7 +65,7 @@ class Door:
         await self._app(scope, receive, send)
 
     async def _known(self, request: Request) -> Caller:
-        if request.method not in _SAFE and _from_elsewhere(request):
+        if request.method not in SAFE and _from_elsewhere(request):
             raise Refused(403, "a page of another place may change nothing here")
         try:
             found = self._auth(request)

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rota import settings
 from rota.app import Rota
 from rota.server import docs, health, problems, stream, tokens
-from rota.server.auth import Auth
+from rota.server.auth import BY_METHOD, Auth
 from rota.server.bodies import Bodies
 from rota.server.door import Door, by_token
 from rota.server.headers import Headers
@@ -42,9 +42,11 @@ def web(app: Rota, *, auth: Auth | None = None, hosts: Iterable[str] = ()) -> Fa
     api.state.readiness = Readiness()
     api.state.streams = Streams(app, known)
     problems.install(api)
-    brought = [each.routes for each in getattr(app, "applications", ()) if each.routes is not None]
-    for router in (*ROUTERS, stream.router, tokens.router, *brought):
+    for router in (*ROUTERS, stream.router, tokens.router):
         api.include_router(router, prefix="/api", responses=problems.RESPONSES)
+    for each in getattr(app, "applications", ()):
+        if each.routes is not None:
+            api.include_router(each.routes, prefix="/api", responses=problems.RESPONSES, dependencies=[BY_METHOD])
     api.include_router(health.router)
     api.include_router(docs.router)
     _put_before(api, known, hosts)
