@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import copy
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rota import clock, settings
 from rota.batches import in_batches
@@ -35,6 +36,12 @@ from rota.times.durations import duration, duration_text
 from rota.times.moments import SECOND, instant
 from rota.times.policies import Length
 from rota.times.rule import Rule
+from rota.tokens import Tokens
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from rota.server.auth import Auth
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -74,6 +81,13 @@ class Rota(TaskDecorator):
         self.runs = Runs(database, self._store, self.tasks, self._knock)
         self.limits = Limits(database, self._knock)
         self.schedules = Schedules(database, self.name, self._knock)
+        self.tokens = Tokens(database)
+
+    def beside(self, database: Database) -> Self:
+        """Return the same app on another database, which is open or closed as it is; the tasks stay with this one."""
+        other = copy.copy(self)
+        other.move(database)
+        return other
 
     @property
     def database(self) -> Database:
@@ -292,6 +306,25 @@ class Rota(TaskDecorator):
         """Return the queues of the app's tasks and of the schedules that it declares."""
         named = {each.options.queue for each in self.tasks}
         return sorted(named | {each.queue for each in self.declared if each.queue} | {"default"})
+
+    def web(self, *, auth: "Auth | None" = None, hosts: Iterable[str] = ()) -> "FastAPI":
+        """Return the HTTP API, to be mounted under any prefix of an ASGI application, or served as it is.
+
+        `auth` finds out who asks, in the place of tokens. Where `hosts` are named, a request must call the server by
+        one of them.
+        """
+        from rota.server.web import web  # noqa: PLC0415 (FastAPI is loaded where somebody wants it)
+
+        return web(self, auth=auth, hosts=hosts)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, _: object = None) -> AsyncIterator[None]:
+        """Open the store, fire the schedules and work the queues of the app's tasks while an ASGI application lives.
+
+        As it is: `FastAPI(lifespan=app.lifespan)`; inside another: `async with app.lifespan(): …`.
+        """
+        async with self.running(queues=self.own_queues()):
+            yield
 
     def scheduler(self) -> Scheduler:
         """Return a scheduler on the open store; `run` it. Any number may work on one store."""

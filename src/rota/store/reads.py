@@ -39,3 +39,8 @@ class Reads:
         """Return how many runs are under way, by queue and state."""
         rows = yield self._db.query("reads.states")
         return [QueueState(row["queue"], row["state"], row["number"], -row["oldest"], row["due"]) for row in rows]
+
+    def pulse(self) -> Operation[tuple[int | None, int | None]]:
+        """Return what is another as soon as a run was made or has ended."""
+        (row,) = yield self._db.query("reads.pulse")
+        return row["newest"], row["ended"]
