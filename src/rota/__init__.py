@@ -38,6 +38,7 @@ from rota.errors import (
     UnknownRun,
     UnknownSchedule,
     UnknownTask,
+    UnknownWorker,
     UnreadableArguments,
     WouldBlock,
 )
@@ -118,6 +119,7 @@ __all__ = [
     "UnknownRun",
     "UnknownSchedule",
     "UnknownTask",
+    "UnknownWorker",
     "UnreadableArguments",
     "Upcoming",
     "Why",
