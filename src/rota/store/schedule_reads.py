@@ -1,5 +1,6 @@
 """What people ask about schedules."""
 
+import builtins
 import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,6 +9,7 @@ from typing import Any, Literal
 from rota.db.database import Database, Operation
 from rota.model import Run, RunError, RunState
 from rota.schedule import Kind, read_policies, read_retry, read_rule
+from rota.store.reads import holding
 from rota.times.backoff import Retry
 from rota.times.decision import Reason
 from rota.times.exclusion import excluded
@@ -144,6 +146,16 @@ class FiringState:
     reason: Reason | None = None
     first: datetime | None = None
     count: int = 1
+    schedule: str | None = None
+    """The key of the schedule."""
+
+
+@dataclass(frozen=True, slots=True)
+class FiringsPlace:
+    """A place in the list of all firings: only runs and skips with lower numbers come after it."""
+
+    run: int = _LATEST
+    skip: int = _LATEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +204,11 @@ class ScheduleReads:
         *,
         state: str | None = None,
         task: str | None = None,
+        queue: str | None = None,
         app: str | None = None,
         tag: str | None = None,
         prefix: str | None = None,
+        text: str | None = None,
         after: str = "",
         most: int = 50,
     ) -> Operation[Any]:
@@ -203,9 +217,11 @@ class ScheduleReads:
             "schedules.list",
             state=state,
             task=task,
+            queue=queue,
             app=app,
             tag=tag,
             prefix=prefix or None,
+            text=None if text is None else holding(text),
             after=after,
             most=most,
         )
@@ -283,6 +299,34 @@ class ScheduleReads:
             found += [_ran(row) for row in rest if row["id"] not in known]
         return found
 
+    def newest_firings(
+        self, before: FiringsPlace, *, schedule: str | None, ran: bool | None, reason: str | None, most: int
+    ) -> Operation[tuple[Any, FiringsPlace]]:
+        """Return due instants and what came of them, of all schedules or of one, and where the list ends.
+
+        Those that were decided last come first; a skip that goes on keeps the place that it had when it began.
+        """
+        which, own = ("all", {}) if schedule is None else ("new", {"key": schedule})
+        runs: Any = ()
+        skips: Any = ()
+        if ran is not False and reason is None:
+            runs = yield self._db.query(f"schedules.{which}_runs", before=before.run, most=most, **own)
+        if not ran:
+            place = {"before": before.skip, "most": most}
+            skips = yield self._db.query(f"schedules.{which}_skips", reason=reason, **place, **own)
+        found: builtins.list[FiringState] = []
+        run = skip = 0
+        while len(found) < most and (run < len(runs) or skip < len(skips)):
+            if skip == len(skips) or (run < len(runs) and runs[run]["created_at"] >= skips[skip]["at"]):
+                before = FiringsPlace(runs[run]["id"], before.skip)
+                found.append(_ran(runs[run]))
+                run += 1
+            else:
+                before = FiringsPlace(before.run, skips[skip]["id"])
+                found.append(_skipped(skips[skip]))
+                skip += 1
+        return found, before
+
     def answer(self, key: str, at: Instant) -> Operation[FiringState | None]:
         """Return what came of one due instant, if that is still known."""
         runs = yield self._db.query("schedules.run_at", key=key, at=at)
@@ -323,11 +367,18 @@ def _ran(row: Any) -> FiringState:
         started_at=_moment(row["started_at"]),
         finished_at=_moment(row["finished_at"]),
         error=RunError.read(row["error"]),
+        schedule=row["schedule"],
     )
 
 
 def _skipped(row: Any) -> FiringState:
-    return FiringState(due=moment(row["last"]), reason=row["reason"], first=moment(row["first"]), count=row["count"])
+    return FiringState(
+        due=moment(row["last"]),
+        reason=row["reason"],
+        first=moment(row["first"]),
+        count=row["count"],
+        schedule=row["schedule"],
+    )
 
 
 def _moment(found: Instant | None) -> datetime | None:
