@@ -507,3 +507,29 @@ async def test_the_newest_firings_of_all_schedules_are_paged_and_each_is_on_one_
     assert await paged(ran=True) == [each for each in everything if each[1] is None]
     assert await paged(ran=False) == await paged(reason="overlap") == everything[2:4]
     assert await paged(reason="missed") == []
+
+
+async def test_busy_minutes_are_counted_an_hour_ahead(bench: Bench) -> None:
+    await bench.put("often", Every("10m"))
+    await bench.put("twice-a-minute", Every("30s", start=at(3_000), end=at(3_090)))
+    await bench.put("hourly", Cron("5 * * * *"))
+    await bench.put("but-one", Every("20m"), exclude=[Cron("40 * * * *")])
+    await bench.put("anchored", Every("15m", since="finish"))
+    await bench.put("tomorrow", Cron("0 0 * * *"))
+    await bench.put("held", Every("10m"))
+    await bench.facade.pause("held")
+    bench.clock.advance(90)
+    found = await bench.facade.busy()
+    assert (seconds(found.start), len(found.counts), found.complete) == (60, 60, True)
+    by_minute = {number + 1: count for number, count in enumerate(found.counts) if count}
+    assert by_minute == {1: 1, 5: 1, 10: 1, 20: 2, 30: 1, 40: 1, 50: 2, 51: 1, 60: 2}
+
+
+async def test_those_are_pending_that_have_a_run_which_has_not_begun(bench: Bench) -> None:
+    for key in ("begun", "ready", "idle"):
+        await bench.put(key)
+    await bench.facade.trigger("begun")
+    await bench.claim()
+    await bench.facade.trigger("ready")
+    assert await bench.facade.pending(["begun", "ready", "idle", "none"]) == {"ready"}
+    assert await bench.facade.pending([]) == set()

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, get_args
 
 from rota.answers import answer_words, held_words, now_words
+from rota.busy import Busy, busy_minutes
 from rota.db.borrowed import run_on
 from rota.db.database import Database, Work
 from rota.errors import (
@@ -49,12 +50,13 @@ from rota.times.decision import Reason
 from rota.times.durations import duration
 from rota.times.exclusion import excluded
 from rota.times.intervals import Every
-from rota.times.moments import Instant, instant, micros, moment
+from rota.times.moments import HOUR, Instant, instant, micros, moment
 from rota.times.policies import Length, Policies
 from rota.times.rule import Rule
 from rota.times.spread import distribute
 
 _BATCH = 1_000
+_MOST_RULES = 2_000
 _FIRST = datetime.min.replace(tzinfo=UTC)
 MOST_BACKFILLED = 10_000
 _LONGEST_NOTE = 1_000
@@ -502,6 +504,17 @@ class Schedules:
         now = await self._db.read(self._reads.now)
         ahead = heapq.merge(*(_ahead(each, now) for each in known), key=lambda each: (each.due, each.key))
         return list(islice(ahead, limit))
+
+    async def pending(self, keys: Iterable[str]) -> set[str]:
+        """Return which of these schedules have a run that waits for its time, for room or for a worker."""
+        wanted = [schedule_key(key) for key in keys]
+        found: set[str] = await self._db.read(lambda: self._reads.pending(wanted)) if wanted else set()
+        return found
+
+    async def busy(self) -> Busy:
+        """Return how many schedules are due in each of the next 60 minutes, as far as that is known now."""
+        now, rules = await self._db.read(lambda: self._reads.busy(HOUR, _MOST_RULES))
+        return busy_minutes(now, rules, complete=len(rules) < _MOST_RULES)
 
     async def revisions(self, key: str, *, before: int | None = None, limit: int = 50) -> "builtins.list[Revision]":
         """Return the changes of a schedule, newest first, also of one that was removed."""

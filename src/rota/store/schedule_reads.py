@@ -2,6 +2,7 @@
 
 import builtins
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -272,6 +273,18 @@ class ScheduleReads:
         """Return the schedules that are due first."""
         rows = yield self._db.query("schedules.upcoming", most=most)
         return [ScheduleState.read(row) for row in rows]
+
+    def pending(self, keys: Iterable[str]) -> Operation[Any]:
+        """Return which of these schedules have a run that waits or is ready."""
+        rows = yield self._db.many("schedules.pending", ("key",), [(key,) for key in keys])
+        return {row[0] for row in rows}
+
+    def busy(self, length: int, most: int) -> Operation[tuple[Instant, Any]]:
+        """Return what time it is, and the rules that are due within so many microseconds, with how many have them."""
+        now = yield from self.now()
+        rows = yield self._db.query("schedules.busy", until=now + length, most=most)
+        read = [(read_rule(row["rule"]), read_policies(row["policies"])) for row in rows]
+        return now, [(*each, row["next"], row["number"]) for each, row in zip(read, rows, strict=True)]
 
     def revisions(self, key: str, before: int | None, most: int) -> Operation[Any]:
         """Return the changes of a schedule, newest first."""

@@ -42,6 +42,19 @@ ORDER BY failures DESC, key LIMIT CAST(:most AS BIGINT)
 -- name: schedules.upcoming
 SELECT * FROM rota_schedules WHERE wake IS NOT NULL AND next IS NOT NULL ORDER BY wake LIMIT CAST(:most AS BIGINT)
 
+-- name: schedules.pending @sqlite
+SELECT DISTINCT schedule FROM json_each(:rows) CROSS JOIN rota_runs
+WHERE schedule = json_extract(value, '$[0]') AND state IN ('waiting', 'ready', 'running') AND state <> 'running'
+
+-- name: schedules.pending @postgres
+SELECT DISTINCT schedule FROM rota_runs
+WHERE schedule = ANY(:key::text[]) AND state IN ('waiting', 'ready', 'running') AND state <> 'running'
+
+-- name: schedules.busy
+SELECT rule, policies, min(next) AS next, count(*) AS number FROM rota_schedules
+WHERE wake IS NOT NULL AND wake < CAST(:until AS BIGINT) AND next IS NOT NULL
+GROUP BY rule, policies, next / 60000000 ORDER BY 3 LIMIT CAST(:most AS BIGINT)
+
 -- name: schedules.revisions
 SELECT * FROM rota_revisions WHERE schedule = :key AND version < CAST(:before AS BIGINT)
 ORDER BY version DESC LIMIT CAST(:most AS BIGINT)
