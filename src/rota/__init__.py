@@ -39,6 +39,7 @@ from rota.errors import (
     UnknownRun,
     UnknownSchedule,
     UnknownTask,
+    UnknownToken,
     UnknownWorker,
     UnreadableArguments,
     WouldBlock,
@@ -53,8 +54,10 @@ from rota.store.hours import Hour
 from rota.store.limits import LimitState
 from rota.store.schedule_reads import FiringState, HeldState, Revision, SchedulesStatus, ScheduleState
 from rota.store.schedule_rows import Triggered
+from rota.store.tokens import TokenState
 from rota.tasks import Call, Task
 from rota.times import Adaptive, AnyOf, At, Calendar, Cron, Every, OnFailure, Retry, Rule
+from rota.tokens import Caller, NewToken, Role
 from rota.version import __version__
 
 __all__ = [
@@ -66,6 +69,7 @@ __all__ = [
     "Busy",
     "Calendar",
     "Call",
+    "Caller",
     "Cancel",
     "ChildDied",
     "CopyRefused",
@@ -92,6 +96,7 @@ __all__ = [
     "LockHeld",
     "LockLost",
     "MissingExtra",
+    "NewToken",
     "NoCurrentRun",
     "OnFailure",
     "OutdatedVersion",
@@ -99,6 +104,7 @@ __all__ = [
     "Retry",
     "RetryLater",
     "Revision",
+    "Role",
     "Rota",
     "RotaError",
     "Rule",
@@ -116,11 +122,13 @@ __all__ = [
     "TaskFailed",
     "Ticked",
     "TimedOut",
+    "TokenState",
     "Triggered",
     "UnknownLimit",
     "UnknownRun",
     "UnknownSchedule",
     "UnknownTask",
+    "UnknownToken",
     "UnknownWorker",
     "UnreadableArguments",
     "Upcoming",

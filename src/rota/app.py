@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import copy
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -32,6 +33,7 @@ from rota.times.durations import duration, duration_text
 from rota.times.moments import SECOND, instant
 from rota.times.policies import Length
 from rota.times.rule import Rule
+from rota.tokens import Tokens
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -76,6 +78,13 @@ class Rota(TaskDecorator):
         self.runs = Runs(database, self._store, self.tasks, self._knock)
         self.limits = Limits(database, self._knock)
         self.schedules = Schedules(database, self.name, self._knock)
+        self.tokens = Tokens(database)
+
+    def beside(self, database: Database) -> Self:
+        """Return the same app on another database, which is open or closed as it is; the tasks stay with this one."""
+        other = copy.copy(self)
+        other.move(database)
+        return other
 
     @property
     def database(self) -> Database:

@@ -28,6 +28,7 @@ RotaError
 ├── UnknownRun (a LookupError)      a number under which there is no run: `.run`
 ├── UnknownSchedule (a LookupError)  a key under which there is no schedule: `.key`
 ├── UnknownTask (a LookupError)     a name under which there is no task: `.name`
+├── UnknownToken (a LookupError)    a name that no valid token has: `.name`
 ├── UnknownWorker (a LookupError)   a name under which no worker is there: `.name`
 ├── UnreadableArguments         stored arguments that their task does not take, or no longer: `.task`, `.problem`
 └── WouldBlock (a RuntimeError)     a call of `rota.Blocking` where an event loop runs: `.call`
@@ -277,6 +278,18 @@ class UnknownTask(RotaError, LookupError):
         """Say it in one line, with the names that look like it."""
         hint = f"is it {' or '.join(self.similar)}?" if self.similar else "is its module imported?"
         return f"task: {_shown(self.name)} is not known here; {hint}"
+
+
+class UnknownToken(RotaError, LookupError):
+    """There is no token of that name that could be revoked."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        """Say which."""
+        return f"there is no token {_shown(self.name)}, or it was revoked before"
 
 
 class UnknownWorker(RotaError, LookupError):

@@ -2,12 +2,17 @@
 
 import os
 
+from pydantic import SecretStr
+
+from rota.errors import Invalid
 from rota.times.durations import duration
 from rota.times.moments import DAY, SECOND
 from rota.times.policies import Length
 
 KEEP = 14 * DAY
 """How long ended runs are kept unless somebody says otherwise."""
+
+LEAST_TOKEN = 16
 
 
 def store_url() -> str:
@@ -23,6 +28,12 @@ def keep(given: Length | None) -> int:
     return duration(named, "ROTA_KEEP", least=60 * SECOND, most=3_653 * DAY) if named else KEEP
 
 
-def token() -> str | None:
+def token() -> SecretStr | None:
     """Return the admin token that the operator gives, `ROTA_TOKEN`."""
-    return os.environ.get("ROTA_TOKEN") or None
+    given = os.environ.get("ROTA_TOKEN")
+    if not given:
+        return None
+    if len(given) < LEAST_TOKEN or not given.isascii() or not given.isprintable() or " " in given:
+        allowed = f"use at least {LEAST_TOKEN} printable ASCII characters without spaces, such as openssl rand -hex 32"
+        raise Invalid("ROTA_TOKEN", "what it holds", allowed, "is no token")
+    return SecretStr(given)

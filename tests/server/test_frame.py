@@ -2,37 +2,20 @@
 
 from typing import Any
 
-import httpx2
 import pytest
-from fastapi import APIRouter, FastAPI, Request
+from tests.server.serving import client, served
 
 import rota
 from rota.server import cursor
-from rota.server.auth import Admin, Caller, Operator, Reader, Role
+from rota.server.auth import Admin, Operator, Reader
 from rota.server.cursor import Secret
 from rota.server.here import Here
 from rota.server.problems import Refused
-from rota.server.web import web
 
 
-def by_header(request: Request) -> Caller | None:
-    role = request.headers.get("x-role")
-    return Caller("ann", Role(role)) if role else None
-
-
-def served(*routes: Any) -> FastAPI:
-    app = rota.Rota("sqlite://", name="shop")
-    api = web(app, auth=by_header)
-    router = APIRouter(prefix="/api")
-    for method, path, route in routes:
-        router.add_api_route(path, route, methods=[method])
-    api.include_router(router)
-    return api
-
-
-def client(api: FastAPI, role: str | None = "admin") -> httpx2.AsyncClient:
-    headers = {"x-role": role} if role else {}
-    return httpx2.AsyncClient(transport=httpx2.ASGITransport(api), base_url="http://test", headers=headers)
+@pytest.fixture
+def app() -> rota.Rota:
+    return rota.Rota("sqlite://", name="shop")
 
 
 async def name(here: Here, caller: Reader) -> str:
@@ -49,15 +32,15 @@ async def administer(_: Admin) -> str:
 
 @pytest.mark.parametrize("path", ["/api/name", "/api/none", "/openapi.json", "//healthz", "/HEALTHZ", "/healthz/", "/"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST", "DELETE", "TRACE"])
-async def test_nobody_gets_in_unknown(path: str, method: str) -> None:
-    async with client(served(("GET", "/name", name)), None) as stranger:
+async def test_nobody_gets_in_unknown(app: rota.Rota, path: str, method: str) -> None:
+    async with client(served(app, ("GET", "/name", name)), None) as stranger:
         answer = await stranger.request(method, path)
     assert answer.status_code == 401
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-async def test_a_route_knows_its_rota_and_its_caller() -> None:
-    async with client(served(("GET", "/name", name))) as ann:
+async def test_a_route_knows_its_rota_and_its_caller(app: rota.Rota) -> None:
+    async with client(served(app, ("GET", "/name", name))) as ann:
         assert (await ann.get("/api/name")).json() == "ann at shop"
 
 
@@ -65,9 +48,11 @@ async def test_a_route_knows_its_rota_and_its_caller() -> None:
     ("role", "reads", "operates", "administers"),
     [("read", 200, 403, 403), ("operate", 200, 200, 403), ("admin", 200, 200, 200)],
 )
-async def test_a_role_may_do_what_lower_ones_may(role: str, reads: int, operates: int, administers: int) -> None:
-    api = served(("GET", "/read", name), ("GET", "/operate", operate), ("GET", "/admin", administer))
-    async with client(api, role) as ann:
+async def test_a_role_may_do_what_lower_ones_may(
+    app: rota.Rota, role: str, reads: int, operates: int, administers: int
+) -> None:
+    api = served(app, ("GET", "/read", name), ("GET", "/operate", operate), ("GET", "/admin", administer))
+    async with client(api, f"ann:{role}") as ann:
         found = [(await ann.get(f"/api/{each}")).status_code for each in ("read", "operate", "admin")]
     assert found == [reads, operates, administers]
 
@@ -90,11 +75,11 @@ async def test_a_role_may_do_what_lower_ones_may(role: str, reads: int, operates
         (Refused(418, "tea"), 418),
     ],
 )
-async def test_an_error_is_a_problem_of_its_status(error: Exception, status: int) -> None:
+async def test_an_error_is_a_problem_of_its_status(app: rota.Rota, error: Exception, status: int) -> None:
     async def fail(_: Reader) -> None:
         raise error
 
-    async with client(served(("GET", "/fail", fail))) as ann:
+    async with client(served(app, ("GET", "/fail", fail))) as ann:
         answer = await ann.get("/api/fail")
     assert answer.status_code == answer.json()["status"] == status
     assert answer.headers["content-type"] == "application/problem+json"
@@ -103,14 +88,14 @@ async def test_an_error_is_a_problem_of_its_status(error: Exception, status: int
     assert ("id" in answer.json()) == (status == 500)
 
 
-async def test_what_is_not_allowed_is_told_by_field() -> None:
+async def test_what_is_not_allowed_is_told_by_field(app: rota.Rota) -> None:
     async def fail(_: Reader) -> None:
         raise rota.InvalidRule("rule", "x", "use cron", "is no rule")
 
     async def take(_: Reader, limit: cursor.Limit = 50) -> int:
         return limit
 
-    async with client(served(("GET", "/fail", fail), ("GET", "/take", take))) as ann:
+    async with client(served(app, ("GET", "/fail", fail), ("GET", "/take", take))) as ann:
         assert (await ann.get("/api/fail")).json()["errors"] == [
             {"field": "rule", "message": "is no rule", "allowed": "use cron"}
         ]
@@ -120,11 +105,11 @@ async def test_what_is_not_allowed_is_told_by_field() -> None:
     assert answer.json()["errors"][0]["allowed"] == "le 200"
 
 
-async def test_a_cursor_reads_back_and_another_is_refused() -> None:
+async def test_a_cursor_reads_back_and_another_is_refused(app: rota.Rota) -> None:
     async def turn(_: Reader, secret: Secret, given: str | None = None) -> Any:
         return cursor.encode(secret, ["a", 7, None]) if given is None else cursor.decode(secret, given)
 
-    async with client(served(("GET", "/turn", turn))) as ann:
+    async with app, client(served(app, ("GET", "/turn", turn))) as ann:
         made = (await ann.get("/api/turn")).json()
         assert (await ann.get("/api/turn", params={"given": made})).json() == ["a", 7, None]
         for other in (

@@ -6,38 +6,18 @@ know. Here a route says which role it takes: by a parameter (`Reader`, `Operator
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from rota.server.problems import Refused
+from rota.tokens import Caller, Role
+
+__all__ = ["CALLER", "Admin", "Auth", "Caller", "Known", "Operator", "Reader", "Role", "needs"]
 
 CALLER = "rota.caller"
 """Under this name the door leaves the caller in the scope of a request."""
-
-
-class Role(StrEnum):
-    """What a caller may do: look; also change what runs; also decide who may do what."""
-
-    READ = "read"
-    OPERATE = "operate"
-    ADMIN = "admin"
-
-    def covers(self, other: "Role") -> bool:
-        """Tell whether this role may do all that the other may."""
-        ranks = list(Role)
-        return ranks.index(self) >= ranks.index(other)
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who asks; the name is what history says of what they change."""
-
-    name: str
-    role: Role
 
 
 Auth = Callable[[Request], Caller | Awaitable[Caller | None] | None]
@@ -54,10 +34,14 @@ def _caller(
     return found
 
 
+Known = Annotated[Caller, Depends(_caller)]
+"""Whoever asks, whatever their role."""
+
+
 def needs(role: Role) -> Any:
     """Take this role, or a higher one: as `dependencies=[needs(Role.ADMIN)]` of a router or a route."""
 
-    def check(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    def check(caller: Known) -> Caller:
         if not caller.role.covers(role):
             raise Refused(403, f"this needs the role {role}, and {caller.name} has the role {caller.role}")
         return caller

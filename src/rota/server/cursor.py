@@ -11,7 +11,9 @@ from typing import Annotated, Generic, TypeVar
 from fastapi import Depends, Query, Request
 from pydantic import BaseModel, Field
 
+from rota.server.here import Here
 from rota.server.problems import Refused
+from rota.store.secrets import secret
 
 T = TypeVar("T")
 
@@ -37,8 +39,12 @@ class Page(BaseModel, Generic[T]):
     next: str | None = Field(default=None, description="The `cursor` of the page after this one; null at the end.")
 
 
-def _secret(request: Request) -> bytes:
-    found: bytes = request.app.state.secret
+async def _secret(request: Request, here: Here) -> bytes:
+    """Return what all servers on the store sign with; it is read once."""
+    state = request.app.state
+    if state.secret is None:
+        state.secret = await here.database.write(lambda: secret(here.database, "cursors"), single=True)
+    found: bytes = state.secret
     return found
 
 

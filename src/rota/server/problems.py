@@ -32,6 +32,7 @@ from rota.errors import (
     UnknownRun,
     UnknownSchedule,
     UnknownTask,
+    UnknownToken,
     UnreadableArguments,
 )
 
@@ -49,6 +50,7 @@ _STATUS: Mapping[type[RotaError], int] = {
     UnknownRun: 404,
     UnknownSchedule: 404,
     UnknownTask: 404,
+    UnknownToken: 404,
     ScheduleExists: 409,
     LockHeld: 409,
     LeaseLost: 409,

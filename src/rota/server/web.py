@@ -1,13 +1,12 @@
 """The server as one ASGI application, put together."""
 
-import secrets
 from typing import Any
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rota.app import Rota
-from rota.server import problems
+from rota.server import problems, tokens
 from rota.server.auth import Auth
 from rota.server.door import Door, by_token
 from rota.server.routers import ROUTERS
@@ -25,9 +24,13 @@ def web(app: Rota, *, auth: Auth | None = None) -> FastAPI:
         openapi_url="/openapi.json",
     )
     api.state.rota = app
-    api.state.secret = secrets.token_bytes(32)
+    api.state.secret = None
     problems.install(api)
-    for router in (*ROUTERS, *(each.routes for each in getattr(app, "applications", ()) if each.routes is not None)):
+    for router in (
+        *ROUTERS,
+        tokens.router,
+        *(each.routes for each in getattr(app, "applications", ()) if each.routes is not None),
+    ):
         api.include_router(router, prefix="/api", responses=problems.RESPONSES)
     api.add_middleware(Door, auth=by_token(app) if auth is None else auth)
     api.add_middleware(Failures)
