@@ -2,5 +2,7 @@
 
 from fastapi import APIRouter
 
-ROUTERS: list[APIRouter] = []
+from rota.server.routers import schedule_orders, schedules
+
+ROUTERS: list[APIRouter] = [schedules.router, schedule_orders.router]
 """What the server includes, in the order of its documentation."""
