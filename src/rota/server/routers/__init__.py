@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from rota.server.routers import schedule_orders, schedules
+from rota.server.routers import preview, schedule_orders, schedules
 
-ROUTERS: list[APIRouter] = [schedules.router, schedule_orders.router]
+ROUTERS: list[APIRouter] = [schedules.router, schedule_orders.router, preview.router]
 """What the server includes, in the order of its documentation."""
