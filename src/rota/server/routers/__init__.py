@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from rota.server.routers import preview, schedule_orders, schedules
+from rota.server.routers import firings, preview, runs, schedule_orders, schedules
 
-ROUTERS: list[APIRouter] = [schedules.router, schedule_orders.router, preview.router]
+ROUTERS: list[APIRouter] = [schedules.router, schedule_orders.router, preview.router, firings.router, runs.router]
 """What the server includes, in the order of its documentation."""
