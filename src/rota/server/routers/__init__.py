@@ -2,7 +2,17 @@
 
 from fastapi import APIRouter
 
-from rota.server.routers import firings, preview, runs, schedule_orders, schedules
+from rota.server.routers import firings, limits, preview, queues, runs, schedule_orders, schedules, task_types, workers
 
-ROUTERS: list[APIRouter] = [schedules.router, schedule_orders.router, preview.router, firings.router, runs.router]
+ROUTERS: list[APIRouter] = [
+    schedules.router,
+    schedule_orders.router,
+    preview.router,
+    firings.router,
+    runs.router,
+    task_types.router,
+    queues.router,
+    workers.router,
+    limits.router,
+]
 """What the server includes, in the order of its documentation."""
