@@ -2,7 +2,18 @@
 
 from fastapi import APIRouter
 
-from rota.server.routers import firings, limits, preview, queues, runs, schedule_orders, schedules, task_types, workers
+from rota.server.routers import (
+    firings,
+    limits,
+    preview,
+    queues,
+    runs,
+    schedule_orders,
+    scheduler,
+    schedules,
+    task_types,
+    workers,
+)
 
 ROUTERS: list[APIRouter] = [
     schedules.router,
@@ -14,5 +25,6 @@ ROUTERS: list[APIRouter] = [
     queues.router,
     workers.router,
     limits.router,
+    scheduler.router,
 ]
 """What the server includes, in the order of its documentation."""
