@@ -71,3 +71,39 @@ async def ended(store: str) -> None:
             "check-three.example",
             "check-two.example",
         ]
+
+
+@pytest.mark.parametrize("on", ["examples.embedded"], indirect=True)
+def test_an_embedded_server_fires_works_and_is_looked_at_by_its_own_users(on: ModuleType) -> None:
+    with TestClient(on.api) as web:
+        while len(web.get("/headlines").json()) < 3:
+            web.portal.call(asyncio.sleep, 0.02)
+        assert web.get("/rota/readyz").status_code == 200
+        assert web.get("/rota/openapi.json").status_code == 401
+        assert web.get("/rota/openapi.json", headers={"x-user": "ann"}).status_code == 200
+        assert web.get("/rota/api/tokens", headers={"x-user": "ann"}).status_code == 403
+    assert on.headlines[0] == "open"
+    assert on.headlines[-1] == "closed"
+    assert len(set(on.headlines)) == len(on.headlines)
+
+
+@pytest.mark.parametrize("on", ["examples.separate"], indirect=True)
+def test_a_separate_worker_does_what_the_server_took(on: ModuleType, store: str) -> None:
+    with TestClient(on.api) as web:
+        run = web.post("/orders", params={"item": "tea"}).json()["run"]
+        assert web.portal.call(on.app.runs.get, run).state == "ready"
+        command = [sys.executable, "-m", "rota", "worker", "examples.separate:app"]
+        with subprocess.Popen(command, cwd=ROOT, env=os.environ | {"ROTA_STORE": store}) as worker:
+            web.portal.call(on.app.runs.wait, run)
+            worker.terminate()
+        assert web.portal.call(on.app.runs.result, run) == "mailed: tea"
+    assert worker.returncode == 0
+
+
+def test_system_cron_does_what_is_due(store: str) -> None:
+    command = [sys.executable, "-m", "rota", "tick", "examples.system_cron:app"]
+    own = os.environ | {"ROTA_STORE": store}
+    said = [
+        subprocess.run(command, cwd=ROOT, env=own, capture_output=True, text=True, check=True).stdout for _ in range(2)
+    ]
+    assert said == ["1 fired; 1 succeeded\n", "0 fired; nothing to do\n"]

@@ -331,14 +331,24 @@ class Rota(TaskDecorator):
         named = {each.options.queue for each in self.tasks}
         return sorted(named | {each.queue for each in self.declared if each.queue} | {"default"})
 
-    def web(self, *, auth: "Auth | None" = None) -> "FastAPI":
+    def web(self, *, auth: "Auth | None" = None, hosts: Iterable[str] = ()) -> "FastAPI":
         """Return the HTTP API, to be mounted under any prefix of an ASGI application, or served as it is.
 
-        `auth` finds out who asks, in the place of tokens.
+        `auth` finds out who asks, in the place of tokens. Where `hosts` are named, a request must call the server by
+        one of them.
         """
         from rota.server.web import web  # noqa: PLC0415 (FastAPI is loaded where somebody wants it)
 
-        return web(self, auth=auth)
+        return web(self, auth=auth, hosts=hosts)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, _: object = None) -> AsyncIterator[None]:
+        """Open the store, fire the schedules and work the queues of the app's tasks while an ASGI application lives.
+
+        As it is: `FastAPI(lifespan=app.lifespan)`; inside another: `async with app.lifespan(): …`.
+        """
+        async with self.running(queues=self.own_queues()):
+            yield
 
     def scheduler(self) -> Scheduler:
         """Return a scheduler on the open store; `run` it. Any number may work on one store."""

@@ -13,6 +13,7 @@ KEEP = 14 * DAY
 """How long ended runs are kept unless somebody says otherwise."""
 
 LEAST_TOKEN = 16
+REQUESTS_A_MINUTE = 6_000
 
 
 def store_url() -> str:
@@ -26,6 +27,26 @@ def keep(given: Length | None) -> int:
     if given is not None:
         return duration(given, "keep", least=60 * SECOND, most=3_653 * DAY)
     return duration(named, "ROTA_KEEP", least=60 * SECOND, most=3_653 * DAY) if named else KEEP
+
+
+def requests_a_minute() -> int:
+    """Return how many requests a caller may make in a minute, `ROTA_REQUESTS_PER_MINUTE`; 0 means any number."""
+    given = os.environ.get("ROTA_REQUESTS_PER_MINUTE")
+    if not given:
+        return REQUESTS_A_MINUTE
+    if not given.isascii() or not given.isdigit() or len(given) > 9:
+        raise Invalid("ROTA_REQUESTS_PER_MINUTE", given, "use a whole number; 0 for no limit")
+    return int(given)
+
+
+def hosts() -> list[str]:
+    """Return the names by which a server may be called besides those of its own machine, `ROTA_HOSTS`."""
+    return [name for name in os.environ.get("ROTA_HOSTS", "").replace(",", " ").split() if name]
+
+
+def insecure() -> bool:
+    """Tell whether the operator lets a server without a token listen beyond this machine: `ROTA_INSECURE=1`."""
+    return os.environ.get("ROTA_INSECURE") == "1"
 
 
 def token() -> SecretStr | None:

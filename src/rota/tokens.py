@@ -90,6 +90,8 @@ class Tokens:
         found = await self._db.write(lambda: self._store.revoke(name)) if known else None
         if found is None:
             raise UnknownToken(name)
+        with contextlib.suppress(StoreUnavailable):
+            await self._db.notify("tokens")  # whoever listens with it hears no more
         return found
 
     async def find(self, token: str) -> TokenState | None:

@@ -72,9 +72,27 @@ def test_without_its_extra_postgres_is_refused_in_one_line_that_names_it(monkeyp
     )
 
 
-def test_an_address_is_shown_without_its_password() -> None:
-    assert masked("mysql://me:secret@host/x") == "mysql://me:…@host/x"
-    assert masked("mysql://me@host/x") == "mysql://me@host/x"
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("mysql://me:secret@host/x", "mysql://me:…@host/x"),
+        ("mysql://me@host/x", "mysql://me@host/x"),
+        ("mysql://me:sec/re@t@host/x", "mysql://me:…@host/x"),
+        ("mysql://:secret@host/x", "mysql://:…@host/x"),
+        ("mysql://host/x?user=me&password=secret&a=b", "mysql://host/x?user=me&password=…&a=b"),
+        ("mysql://host/x?sslpassword=secret", "mysql://host/x?sslpassword=…"),
+        ("sqlite:////a:b/c@d.db?x=y", "sqlite:////a:b/c@d.db?x=y"),
+    ],
+)
+def test_an_address_is_shown_without_its_password(url: str, shown: str) -> None:
+    assert masked(url) == shown
     with pytest.raises(Invalid) as caught:
-        database("mysql://me:secret@host/x", [])
+        database(url, [])
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["postgresql://me:canary/x@host/db", "postgresql://me:can[ary@host/db"])
+def test_a_password_that_breaks_its_address_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(Invalid, match="in a password as %2F") as caught:
+        database(url, [])
+    assert "can" not in str(caught.value).split(";")[0].replace("cannot", "")

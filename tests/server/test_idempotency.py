@@ -14,7 +14,7 @@ from rota.app import Rota
 from rota.model import Run
 from rota.server.auth import Operator
 from rota.server.idempotency import Once
-from rota.store.idempotency import Idempotency
+from rota.tasks import Registry
 
 
 class Made(BaseModel):
@@ -155,5 +155,14 @@ async def test_after_a_day_a_key_is_free_and_is_swept(app: Rota, mail: object) -
         again = await ann.post("/api/make", json={"item": "y"}, headers={"Idempotency-Key": "k"})
     assert again.status_code == 201
     assert await number(app) == 3
-    assert await app.database.write(lambda: Idempotency(app.database).sweep(10)) == 1
+    await app.worker().sweeper.history_once()
     assert len(await ask(app.database, "SELECT key FROM rota_idempotency")) == 1
+
+
+async def test_who_asks_again_is_answered_whatever_has_changed_since(app: Rota, mail: object) -> None:
+    async with client(served(app, ("POST", "/make", make))) as ann:
+        first = await ann.post("/api/make", json={"item": "x"}, headers={"Idempotency-Key": "k"})
+        app.tasks = Registry(app)
+        again = await ann.post("/api/make", json={"item": "x"}, headers={"Idempotency-Key": "k"})
+        assert (await ann.post("/api/make", json={"item": "x"})).status_code == 404
+    assert (again.status_code, again.text) == (201, first.text)

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 from tests.server.nouns import Client, ann, made, paged, problem
-from tests.server.serving import client, served
 
 from rota import clock
 from rota.app import Rota
-from rota.server.routers import pace
+from rota.server.routers import in_time
 from rota.times import Cron
 
 __all__ = ["ann"]
@@ -42,7 +41,6 @@ async def test_every_kind_of_rule_is_made_told_and_taken_back_as_told(ann: Clien
         ("61 * * * *", "minute: '61' is not allowed"),
         ("0 0 30 2 *", "day of month"),
         ({"every": 0.001}, "is too short"),
-        ({"every": 1e400}, "every"),
         ({"at": "9999-01-01T00:00:00Z"}, "out of range"),
         ({"at": "2030-01-01T00:00:00"}, "timezone"),
         ({"cron": "@daily", "tz": "Mars"}, "'Mars'"),
@@ -53,12 +51,7 @@ async def test_every_kind_of_rule_is_made_told_and_taken_back_as_told(ann: Clien
     ],
 )
 async def test_a_rule_that_is_none_is_refused_with_the_reason(ann: Client, rule: Any, wrong: str) -> None:
-    body = {"key": "s", "task": "refresh", "rule": rule}
-    if rule == {"every": 1e400}:  # JSON has no such number, but whoever sends it should hear so
-        sent = '{"key": "s", "task": "refresh", "rule": {"every": 1e400}}'
-        answer = await ann.post("/api/schedules", content=sent, headers={"Content-Type": "application/json"})
-    else:
-        answer = await ann.post("/api/schedules", json=body)
+    answer = await ann.post("/api/schedules", json={"key": "s", "task": "refresh", "rule": rule})
     status, said = problem(answer)
     assert status == 422
     assert wrong in said
@@ -74,7 +67,7 @@ async def test_a_rule_that_takes_too_long_to_say_what_is_next_is_refused(
             self.seconds += 0.03
             return self.seconds
 
-    monkeypatch.setattr(pace, "clock", Slow())
+    monkeypatch.setattr(in_time, "clock", Slow())
     body = {"task": "refresh", "rule": "@daily"}
     for answer in (
         await ann.post("/api/schedules", json={"key": "s", **body}),
@@ -87,7 +80,7 @@ async def test_a_rule_that_takes_too_long_to_say_what_is_next_is_refused(
 
 def test_what_is_next_is_found_in_time_for_the_hardest_rules() -> None:
     exclude = tuple(Cron(f"* * {day} * *") for day in range(1, 29))
-    assert pace.ahead(Cron("30 2 29 2 MON#5"), exclude, int(clock.now().timestamp()) * 1_000_000)
+    assert in_time.ahead(Cron("30 2 29 2 MON#5"), exclude, int(clock.now().timestamp()) * 1_000_000)
 
 
 @pytest.mark.parametrize("name", ["os.system", "builtins:eval", "__import__", "refrеsh", "refresh "])
@@ -325,18 +318,3 @@ async def test_keys_that_are_words_of_the_api_are_keys(ann: Client) -> None:
     await made(ann, "bulk")
     assert (await ann.get("/api/schedules/bulk")).json()["key"] == "bulk"
     assert (await ann.delete("/api/schedules/bulk")).status_code == 204
-
-
-async def test_a_reader_may_look_and_preview_and_nothing_else(app: Rota, ann: Client) -> None:
-    await made(ann)
-    api = served(app)
-    async with client(api, "bob:read") as bob:
-        for path, methods in api.openapi()["paths"].items():
-            if path.startswith("/api/tokens"):
-                continue
-            place = path.replace("{schedule}", "s").replace("{run}", "1").replace("{", "").replace("}", "")
-            for method in methods:
-                answer = await bob.request(method, place, json={} if method in ("post", "put", "patch") else None)
-                forbidden = method != "get" and path != "/api/preview"
-                assert (answer.status_code == 403) == forbidden, (method, path, answer.text)
-    assert (await ann.get("/api/schedules/s")).json()["version"] == 1

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rota.cli import copy, limits, rules, runs, scheduler, schedules, simulate, store, streams, tokens, worker
+from rota.cli import copy, limits, rules, runs, scheduler, schedules, serve, simulate, store, streams, tokens, worker
 from rota.errors import RotaError
 from rota.version import __version__
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.command("next")(rules.next_instants)
 app.command("explain")(rules.explain)
 app.command("simulate")(simulate.simulate_rule)
+app.command("serve")(serve.serve)
 app.command("worker")(worker.worker)
 app.command("scheduler")(scheduler.scheduler)
 app.command("tick")(scheduler.tick)

@@ -1,7 +1,8 @@
 """From a store's address to its database."""
 
+import re
 from collections.abc import Sequence
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from rota import clock
 from rota.db.database import Database
@@ -9,12 +10,14 @@ from rota.db.sqlite import SqliteDatabase
 from rota.db.statements import Statements
 from rota.errors import Invalid, MissingExtra
 
+_CREDENTIALS = re.compile(r"(://[^:@/]*:).*@", re.DOTALL)
+_PASSWORD = re.compile(r"((?:^|[?&\s])(?:\w*password|passfile|sslkey)=)[^&\s]*", re.IGNORECASE)
 _ALLOWED = "use sqlite:///file.db, sqlite:// for memory, or postgresql://user@host/name"
 
 
 def database(url: str, packages: Sequence[str]) -> Database:
     """Return the database of an address, with the statements of these packages; it is not opened yet."""
-    parts = urlsplit(url)
+    parts = _parts(url)
     if url.startswith("sqlite://") and not parts.netloc:
         options = parse_qs(parts.query)
         unknown = set(options) - {"synchronous"}
@@ -38,6 +41,16 @@ def is_memory(url: str) -> bool:
 
 
 def masked(url: str) -> str:
-    """Return an address without its password."""
-    parts = urlsplit(url)
-    return url.replace(f":{parts.password}@", ":…@") if parts.password else url
+    """Return an address without its password, wherever in it that is, and however badly it is written."""
+    return _PASSWORD.sub(r"\1…", _CREDENTIALS.sub(r"\1…@", url))
+
+
+def _parts(url: str) -> SplitResult:
+    """Take an address apart; one that cannot be is refused without showing what may be secret."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        allowed = f"{_ALLOWED}; write / # ? @ : and % in a password as %2F %23 %3F %40 %3A %25"
+        raise Invalid("store", masked(url), allowed, "cannot be read") from None
+    return parts

@@ -62,6 +62,12 @@ class Migrations:
         """Return what is not applied yet; refuse a store that a newer Rota has changed."""
         return await self._database.write(self._check)
 
+    def missing(self) -> Operation[list[str]]:
+        """Look, without changing anything, what is not applied yet."""
+        if not (yield table_exists(self._database, "rota_migrations")):
+            return list(self._blocks.names())
+        return (yield from self._unapplied())
+
     def _apply(self, *, copying: bool) -> Operation[list[str]]:
         missing = yield from self._check()
         if not copying and (yield table_exists(self._database, COPY)):
@@ -81,6 +87,9 @@ class Migrations:
         if self._database.dialect == "postgres":
             yield self._own("SELECT pg_advisory_xact_lock(7301, 1)")
         yield self._own(_TABLE)
+        return (yield from self._unapplied())
+
+    def _unapplied(self) -> Operation[list[str]]:
         rows = yield self._own("SELECT number FROM rota_migrations WHERE owner = :owner", owner=self._owner)
         applied = {row[0] for row in rows}
         if applied and max(applied) > self.newest:

@@ -6,6 +6,7 @@ they are written here.
 
 import hmac
 import inspect
+from urllib.parse import urlsplit
 
 from fastapi import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -13,11 +14,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from rota import settings
 from rota.app import Rota
 from rota.errors import RotaError
+from rota.server import docs
 from rota.server.auth import CALLER, Auth, Caller, Role
 from rota.server.problems import Refused, of
 
-OPEN = frozenset({"/healthz", "/readyz"})
+OPEN = frozenset({"/healthz", "/readyz"}) | docs.OPEN
 """What everybody may ask for."""
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
 def bearer(request: Request) -> str | None:
@@ -50,6 +53,9 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or answer it here."""
+        if scope["type"] == "websocket":  # nothing here speaks it
+            await send({"type": "websocket.close", "code": 1008})
+            return
         if scope["type"] == "http" and own_path(scope) not in OPEN:
             try:
                 scope[CALLER] = await self._known(Request(scope))
@@ -59,6 +65,8 @@ class Door:
         await self._app(scope, receive, send)
 
     async def _known(self, request: Request) -> Caller:
+        if request.method not in _SAFE and _from_elsewhere(request):
+            raise Refused(403, "a page of another place may change nothing here")
         try:
             found = self._auth(request)
             caller = await found if inspect.isawaitable(found) else found
@@ -67,6 +75,19 @@ class Door:
         if caller is None:
             raise Refused(401, "a token is needed: Authorization: Bearer …", headers={"WWW-Authenticate": "Bearer"})
         return caller
+
+
+def _from_elsewhere(request: Request) -> bool:
+    """Tell whether a browser asks for a page of another place, with what it knows of the user and the page does not.
+
+    Who brings a token has put it there by hand: a browser never does.
+    """
+    if "authorization" in request.headers:
+        return False
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is not None:
+        return site not in ("same-origin", "none")
+    return origin is not None and urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower()
 
 
 def own_path(scope: Scope) -> str:

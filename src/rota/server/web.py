@@ -1,41 +1,67 @@
 """The server as one ASGI application, put together."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rota import settings
 from rota.app import Rota
-from rota.server import problems, tokens
+from rota.server import docs, health, problems, stream, tokens
 from rota.server.auth import Auth
+from rota.server.bodies import Bodies
 from rota.server.door import Door, by_token
+from rota.server.headers import Headers
+from rota.server.health import Readiness
+from rota.server.hosts import Hosts
+from rota.server.pace import Pace
 from rota.server.routers import ROUTERS
+from rota.server.stream import Streams
 from rota.version import __version__
 
+_ABOUT = "The durable engine for recurring and background work. Errors are problem details (RFC 9457)."
 
-def web(app: Rota, *, auth: Auth | None = None) -> FastAPI:
-    """Return the server of an app. `auth` finds out who asks, in the place of tokens."""
+
+def web(app: Rota, *, auth: Auth | None = None, hosts: Iterable[str] = ()) -> FastAPI:
+    """Return the server of an app.
+
+    `auth` finds out who asks, in the place of tokens. Where `hosts` are named it is called by one of these.
+    """
     api = FastAPI(
         title="Rota",
         version=__version__,
+        description=_ABOUT,
         docs_url=None,
         redoc_url=None,
-        redirect_slashes=False,
-        openapi_url="/openapi.json",
+        redirect_slashes=False,  # one address for one thing
     )
+    known = by_token(app) if auth is None else auth
     api.state.rota = app
     api.state.secret = None
+    api.state.readiness = Readiness()
+    api.state.streams = Streams(app, known)
     problems.install(api)
-    for router in (
-        *ROUTERS,
-        tokens.router,
-        *(each.routes for each in getattr(app, "applications", ()) if each.routes is not None),
-    ):
+    brought = [each.routes for each in getattr(app, "applications", ()) if each.routes is not None]
+    for router in (*ROUTERS, stream.router, tokens.router, *brought):
         api.include_router(router, prefix="/api", responses=problems.RESPONSES)
-    api.add_middleware(Door, auth=by_token(app) if auth is None else auth)
-    api.add_middleware(Failures)
+    api.include_router(health.router)
+    api.include_router(docs.router)
+    _put_before(api, known, hosts)
     _describe(api)
     return api
+
+
+def _put_before(api: FastAPI, auth: Auth, hosts: Iterable[str]) -> None:
+    """Put what looks at every request before the routes; the last one here is the first to look."""
+    api.add_middleware(Bodies)
+    if settings.requests_a_minute():
+        api.add_middleware(Pace, a_minute=settings.requests_a_minute())
+    api.add_middleware(Door, auth=auth)
+    if names := list(hosts):
+        api.add_middleware(Hosts, names=names)
+    api.add_middleware(Failures)
+    api.add_middleware(Headers)
 
 
 class Failures:

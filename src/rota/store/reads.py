@@ -70,6 +70,11 @@ class Reads:
         rows = yield self._db.query("reads.states")
         return [QueueState(row["queue"], row["state"], row["number"], -row["oldest"], row["due"]) for row in rows]
 
+    def pulse(self) -> Operation[tuple[int | None, int | None]]:
+        """Return what is another as soon as a run was made or has ended."""
+        (row,) = yield self._db.query("reads.pulse")
+        return row["newest"], row["ended"]
+
 
 def holding(text: str) -> str:
     """Return what LIKE, with ! before a sign that stands for itself, finds this text by wherever it stands."""

@@ -11,7 +11,7 @@ from rota.busy import MINUTE
 from rota.server.auth import Reader
 from rota.server.here import Here
 from rota.server.problems import responses
-from rota.server.routers.pace import ahead
+from rota.server.routers.in_time import ahead
 from rota.server.routers.parts import Given, Key, Moment, Told
 from rota.server.routers.rules import RuleIn, RuleOut, rule_of, rule_out
 from rota.store.schedule_reads import ScheduleState

@@ -10,7 +10,7 @@ from rota.app import Rota
 from rota.codec import encode
 from rota.errors import Invalid, InvalidData, UnknownTask
 from rota.schedule import LONGEST_DESCRIPTION, MOST_TAGS, Kind, Schedule
-from rota.server.routers.pace import ahead
+from rota.server.routers.in_time import ahead
 from rota.server.routers.parts import (
     Arguments,
     ErrorOut,

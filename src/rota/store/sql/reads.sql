@@ -39,3 +39,7 @@ FROM (  -- each by its own index, so that the history does not count
   UNION ALL SELECT queue, state, due FROM rota_runs WHERE state = 'waiting' AND gate IS NULL
   UNION ALL SELECT queue, state, due FROM rota_runs WHERE state = 'waiting' AND gate IS NOT NULL) AS under_way
 GROUP BY queue, state ORDER BY queue, state
+
+-- name: reads.pulse
+SELECT (SELECT max(id) FROM rota_runs) AS newest,
+  (SELECT max(finished_at) FROM rota_runs WHERE finished_at IS NOT NULL AND kept = 0) AS ended
