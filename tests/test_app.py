@@ -29,8 +29,10 @@ from rota.errors import (
     TimedOut,
     UnknownRun,
 )
+from rota.schedule import Schedule
 from rota.tasks import Task
 from rota.times.backoff import Retry
+from rota.times.intervals import Every
 
 LONG = 60
 FAR = datetime(2100, 1, 1, tzinfo=UTC)
@@ -610,3 +612,35 @@ async def test_a_worker_removes_what_ended_long_ago(
     with pytest.raises(UnknownRun, match="kept for a while only"):
         await app.runs.get(old.id)
     assert (await app.runs.get(young.id)).state == "cancelled"
+
+
+async def test_runs_are_found_by_what_people_look_for(app: Rota, add: Task[[int, int], int]) -> None:
+    @app.task(name="Divide")
+    async def divide() -> None:
+        raise ZeroDivisionError("100% wrong_here")
+
+    await app.enqueue(divide.call(), unique="one")
+    await app.enqueue(add.call(1, 2))
+    await app.schedules.put(Schedule("daily", add.call(1, 2), Every("1d")))
+    await app.schedules.trigger("daily")
+    async with working(app) as worker:
+        await app.runs.wait(1)
+    made = (await app.runs.get(2)).created_at
+
+    async def found(**wanted: Any) -> list[int]:
+        return [each.id for each in await app.runs.list(**wanted)]
+
+    assert await found(task="Divide") == await found(queue="default") == await found(state="failed") == [1]
+    assert await found(schedule="daily") == [3]
+    assert await found(schedule="daily", state="failed") == []
+    assert await found(worker=worker.id) == [1]
+    assert await found(since=made) == [3, 2]
+    assert await found(until=made) == [1]
+    assert await found(text="divide") == await found(text="WRONG_H") == await found(text="100%") == [1]
+    assert await found(text="ONE") == [1]
+    assert await found(text="DAIL") == [3]
+    assert await found(text="wrongXhere") == []
+    assert await found(limit=2) == [3, 2]
+    assert await found(limit=2, before=2) == [1]
+    with pytest.raises(Invalid):
+        await app.runs.list(text="x" * 1_001)

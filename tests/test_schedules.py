@@ -12,7 +12,7 @@ from tests.stores import SECOND, START, Clock, ask
 from rota.app import Rota
 from rota.db.database import Database, Operation
 from rota.engine.scheduler import Scheduler
-from rota.errors import Invalid, InvalidSchedule, ScheduleExists, UnknownSchedule
+from rota.errors import Invalid, InvalidSchedule, OutdatedVersion, ScheduleExists, UnknownSchedule
 from rota.model import RunError
 from rota.schedule import Schedule
 from rota.store.history import NEWEST, History
@@ -421,3 +421,115 @@ async def test_a_scheduler_says_in_its_log_how_the_schedules_are(
     assert caplog.messages == [
         "schedules: 2 active, 1 paused; 2 overdue, 0 failing; next due 2027-01-15 08:01:00+00:00"
     ]
+
+
+# Editing side by side
+
+
+async def test_nothing_is_overwritten_or_removed_that_somebody_else_changed(bench: Bench) -> None:
+    old = (await bench.put()).version
+    new = (await bench.facade.put(made(description="mine"), version=old)).version
+    for late in (
+        bench.facade.put(made(description="yours"), version=old),
+        bench.facade.change("s", description="yours", version=old),
+        bench.facade.remove("s", version=old),
+    ):
+        with pytest.raises(OutdatedVersion) as caught:
+            await late
+        assert caught.value.newest == new
+    assert (await bench.get()).description == "mine"
+    assert await bench.facade.remove("s", version=new) == 1
+
+
+async def test_a_preview_shows_what_a_change_would_do_and_does_nothing(bench: Bench) -> None:
+    before = await bench.put(rule=Every("1h"))
+    found = await bench.facade.preview("s", rule=Every("10m"), description="other")
+    assert (seconds(found.next_due), found.description) == (600, "other")
+    assert await bench.get() == before
+    assert [each.what for each in await bench.facade.revisions("s")] == ["made"]
+    with pytest.raises(UnknownSchedule):
+        await bench.facade.preview("none")
+    with pytest.raises(InvalidSchedule, match="is nothing that a schedule has"):
+        await bench.facade.preview("s", colour="red")
+
+
+async def test_a_preview_tells_what_would_fire_at_once(bench: Bench) -> None:
+    await bench.put(rule=Every("1d", since="finish"))
+    await bench.go(1)
+    await bench.work()
+    bench.clock.advance(7_200)
+    shorter = await bench.facade.preview("s", rule=Every("1h", since="finish"))
+    longer = await bench.facade.preview("s", rule=Every("3h", since="finish"))
+    assert (seconds(shorter.next_due), seconds(longer.next_due)) == (3_601, 10_801)
+    assert await bench.next() == 86_401
+
+
+# Lists by what people look for
+
+
+async def test_schedules_are_found_by_text_in_large_and_small_letters(bench: Bench) -> None:
+    await bench.put("feed-1", description="100% of the News")
+    await bench.put("feed-2", description="sport")
+    await bench.put("mail", call=other.call())
+
+    async def keys(**wanted: str) -> list[str]:
+        return [each.key for each in await bench.facade.list(**wanted)]  # type: ignore[arg-type]
+
+    assert await keys(text="FEED-") == ["feed-1", "feed-2"]
+    assert await keys(text="news") == ["feed-1"]
+    assert await keys(text="0%") == ["feed-1"]
+    assert await keys(text="%") == ["feed-1"]
+    assert await keys(text="feed_1") == []
+    assert await keys(text=other.name.upper()) == ["mail"]
+    assert await keys(queue="mail") == ["mail"]
+
+
+async def test_the_newest_firings_of_all_schedules_are_paged_and_each_is_on_one_page(bench: Bench) -> None:
+    for key in ("a", "b"):
+        await bench.put(key)
+    for minute in (1, 2, 3):
+        await bench.go(60 * minute)
+    await bench.work()
+    await bench.go(240)
+    everything = [("b", None, 240), ("a", None, 240), *[(key, "overlap", 180) for key in "ba"]]
+    everything += [("b", None, 60), ("a", None, 60)]
+
+    async def paged(**wanted: Any) -> list[tuple[str | None, str | None, float | None]]:
+        found, place = [], None
+        while True:
+            page, place = await bench.facade.newest_firings(**wanted, before=place, limit=1)
+            if not page:
+                return [(each.schedule, each.reason, seconds(each.due)) for each in found]
+            found += page
+
+    assert await paged() == everything
+    assert await paged(schedule="a") == [each for each in everything if each[0] == "a"]
+    assert await paged(ran=True) == [each for each in everything if each[1] is None]
+    assert await paged(ran=False) == await paged(reason="overlap") == everything[2:4]
+    assert await paged(reason="missed") == []
+
+
+async def test_busy_minutes_are_counted_an_hour_ahead(bench: Bench) -> None:
+    await bench.put("often", Every("10m"))
+    await bench.put("twice-a-minute", Every("30s", start=at(3_000), end=at(3_090)))
+    await bench.put("hourly", Cron("5 * * * *"))
+    await bench.put("but-one", Every("20m"), exclude=[Cron("40 * * * *")])
+    await bench.put("anchored", Every("15m", since="finish"))
+    await bench.put("tomorrow", Cron("0 0 * * *"))
+    await bench.put("held", Every("10m"))
+    await bench.facade.pause("held")
+    bench.clock.advance(90)
+    found = await bench.facade.busy()
+    assert (seconds(found.start), len(found.counts), found.complete) == (60, 60, True)
+    by_minute = {number + 1: count for number, count in enumerate(found.counts) if count}
+    assert by_minute == {1: 1, 5: 1, 10: 1, 20: 2, 30: 1, 40: 1, 50: 2, 51: 1, 60: 2}
+
+
+async def test_those_are_pending_that_have_a_run_which_has_not_begun(bench: Bench) -> None:
+    for key in ("begun", "ready", "idle"):
+        await bench.put(key)
+    await bench.facade.trigger("begun")
+    await bench.claim()
+    await bench.facade.trigger("ready")
+    assert await bench.facade.pending(["begun", "ready", "idle", "none"]) == {"ready"}
+    assert await bench.facade.pending([]) == set()

@@ -697,6 +697,47 @@ async def test_what_does_not_fit_is_not_enqueued() -> None:
         await later.enqueue("42")
 
 
+# What others are told of it.
+
+
+def test_a_call_is_made_of_json_as_the_signature_says() -> None:
+    made = task(refresh.function)
+    assert made.call_of('{"force": true, "feed_id": 42}') == made.call(42, force=True)
+    for text, wrong in (
+        ('{"feed_id": "42"}', r"refresh\(feed_id\): '42' does not fit int"),
+        ("{}", "'feed_id' is missing; it takes feed_id: int"),
+        ('{"feed_id": 1, "colour": 2}', "'colour' is not expected"),
+        ("[1]", "is not an object"),
+        ("nope", "is not JSON"),
+    ):
+        with pytest.raises(rota.InvalidArguments, match=wrong):
+            made.call_of(text)
+
+
+def test_a_signature_is_told_as_a_json_schema() -> None:
+    @dataclass
+    class Leaf:
+        size: int
+
+    @dataclass
+    class Tree:
+        leaves: list[Leaf]
+
+    def grow(tree: Tree, when: datetime, *more: Leaf, height: float = 1.5, **sizes: int) -> list[Leaf]: ...
+
+    told = task(grow).schema()
+    assert told["properties"]["tree"]["properties"]["leaves"]["items"] == {"$ref": "#/$defs/Leaf"}
+    assert told["properties"]["when"] == {"type": "string", "format": "date-time"}
+    assert told["properties"]["height"] == {"type": "number", "default": 1.5}
+    assert told["properties"]["*"]["items"]["title"] == "Leaf"
+    assert told["properties"]["**"]["additionalProperties"] == {"type": "integer"}
+    assert (told["required"], told["additionalProperties"]) == (["tree", "when"], True)
+    assert list(told["$defs"]) == ["Leaf"]
+    assert not any("$defs" in each for each in told["properties"].values())
+    assert task(grow).result_schema()["type"] == "array"
+    assert task(plain).schema()["additionalProperties"] is False
+
+
 # What it costs to have it there.
 
 

@@ -6,6 +6,7 @@ What is here is the public API; nothing outside imports deeper.
 from rota import testing, times
 from rota.app import Rota
 from rota.blocking import Blocking
+from rota.busy import Busy
 from rota.context import CurrentRun, current_run
 from rota.control import Cancel, RetryLater, Snooze
 from rota.engine.tick import Ticked
@@ -39,6 +40,7 @@ from rota.errors import (
     UnknownSchedule,
     UnknownTask,
     UnknownToken,
+    UnknownWorker,
     UnreadableArguments,
     WouldBlock,
 )
@@ -64,6 +66,7 @@ __all__ = [
     "At",
     "Attempt",
     "Blocking",
+    "Busy",
     "Calendar",
     "Call",
     "Caller",
@@ -126,6 +129,7 @@ __all__ = [
     "UnknownSchedule",
     "UnknownTask",
     "UnknownToken",
+    "UnknownWorker",
     "UnreadableArguments",
     "Upcoming",
     "Why",

@@ -19,7 +19,7 @@ from rota.db.migrate import Migrations
 from rota.engine.scheduler import Scheduler
 from rota.engine.tick import Tick, Ticked
 from rota.engine.worker import Worker, WorkerSettings
-from rota.errors import Invalid, InvalidDuration, InvalidSchedule, StoreUnavailable
+from rota.errors import Invalid, InvalidDuration, InvalidSchedule, StoreUnavailable, UnknownWorker
 from rota.limit import keys as limit_keys
 from rota.limits import Limits
 from rota.locks import Lock
@@ -162,6 +162,16 @@ class Rota(TaskDecorator):
     async def workers(self) -> list[WorkerRecord]:
         """Return the workers that said they are there."""
         return await self._db.read(WorkerStore(self._db, self._store).list)
+
+    async def drain(self, worker: str) -> None:
+        """Let a worker take no new work, and end when what it runs has ended; in whatever process it is.
+
+        It hears of it when it renews its lease next: after a sixth of the lease at most. Raises `UnknownWorker` where
+        there is none of this name.
+        """
+        store = WorkerStore(self._db, self._store)
+        if not sendable(worker) or not await self._db.write(lambda: store.drain(worker), single=True):
+            raise UnknownWorker(worker)
 
     async def queues(self) -> list[QueueState]:
         """Return how many runs are under way, by queue and state."""

@@ -30,7 +30,7 @@ from typing import (
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
-from pydantic.errors import PydanticSchemaGenerationError
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from rota.errors import InvalidData
@@ -117,6 +117,13 @@ class Codec:
             raise self._misfit(plain, error) from None
         except Exception as error:  # a type may bring code of its own
             raise InvalidData("value", plain, one_line(error), f"cannot be read as {type_name(self.type)}") from error
+
+    def schema(self) -> dict[str, Any]:
+        """Return what its JSON looks like, as a JSON schema that stands by itself; `{}` where nobody can say."""
+        try:
+            return self._adapter.json_schema()
+        except PydanticUserError:
+            return {}
 
     def _fit(self, value: object) -> Any:
         try:

@@ -29,6 +29,7 @@ RotaError
 ├── UnknownSchedule (a LookupError)  a key under which there is no schedule: `.key`
 ├── UnknownTask (a LookupError)     a name under which there is no task: `.name`
 ├── UnknownToken (a LookupError)    a name that no valid token has: `.name`
+├── UnknownWorker (a LookupError)   a name under which no worker is there: `.name`
 ├── UnreadableArguments         stored arguments that their task does not take, or no longer: `.task`, `.problem`
 └── WouldBlock (a RuntimeError)     a call of `rota.Blocking` where an event loop runs: `.call`
 """
@@ -289,6 +290,18 @@ class UnknownToken(RotaError, LookupError):
     def __str__(self) -> str:
         """Say which."""
         return f"there is no token {_shown(self.name)}, or it was revoked before"
+
+
+class UnknownWorker(RotaError, LookupError):
+    """A name under which no worker is there."""
+
+    def __init__(self, name: object) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        """Say which."""
+        return f"there is no worker {_shown(self.name)}: it has ended, or never was"
 
 
 class UnreadableArguments(RotaError):

@@ -12,15 +12,16 @@ from rota.db.database import Database, Operation
 from rota.errors import Invalid, TimedOut, UnknownRun
 from rota.model import Attempt, Run, RunState
 from rota.store.hours import Hour, Hours
-from rota.store.reads import Reads
+from rota.store.reads import Reads, RunFilter
 from rota.store.runs import RunStore
 from rota.tasks import Registry
 from rota.times.choices import one_of, sendable, whole_number
 from rota.times.durations import duration
-from rota.times.moments import DAY, HOUR, LATEST, instant
+from rota.times.moments import DAY, HOUR, LATEST, instant, optional_instant
 from rota.times.policies import Length
 
 _LOOK_SECONDS = 0.05
+_LONGEST_TEXT = 1_000
 
 
 class Runs:
@@ -47,20 +48,30 @@ class Runs:
         state: str | None = None,
         task: str | None = None,
         queue: str | None = None,
+        schedule: str | None = None,
+        worker: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        text: str | None = None,
         before: int | None = None,
         limit: int = 50,
     ) -> "builtins.list[Run[Any]]":
-        """Return runs, newest first; `before` is the last number of the page before."""
+        """Return runs, newest first; `before` is the last number of the page before.
+
+        `since` and `until` say when they were made; `text` is looked for in the task's name, the schedule's key, the
+        unique key and the error, whether in large or in small letters.
+        """
         if state is not None:
             one_of("state", state, get_args(RunState), Invalid)
         whole_number("limit", limit, 1, 200, Invalid)
         if before is not None:
             whole_number("before", before, 0, 2**62, Invalid)
-        for field, value in (("task", task), ("queue", queue)):
+        named = {"task": task, "queue": queue, "schedule": schedule, "worker": worker, "text": text}
+        for field, value in named.items():
             _name(field, value)
-        return await self._db.read(
-            lambda: self._reads.runs(state=state, task=task, queue=queue, before=before, most=limit)
-        )
+        first, last = optional_instant(since, "since"), optional_instant(until, "until")
+        wanted = RunFilter(state=state, since=first, until=last, **named)
+        return await self._db.read(lambda: self._reads.runs(wanted, before=before, most=limit))
 
     async def attempts(self, run: int) -> "builtins.list[Attempt]":
         """Return its attempts, oldest first. A success at the first try is in the run itself."""
@@ -133,8 +144,8 @@ class Runs:
 
 
 def _name(field: str, value: str | None) -> None:
-    if value is not None and not sendable(value):
-        raise Invalid(field, value, "use a name")
+    if value is not None and (not sendable(value) or len(value) > _LONGEST_TEXT):
+        raise Invalid(field, value, f"use text of up to {_LONGEST_TEXT:,} characters, without NUL")
 
 
 def _note(note: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from rota.answers import answer_words, held_words, now_words
 from rota.batches import in_batches
+from rota.busy import Busy, busy_minutes
 from rota.db.borrowed import run_on
 from rota.db.database import Database, Work
 from rota.errors import (
@@ -34,6 +35,7 @@ from rota.schedule import (
     write_retry,
 )
 from rota.store.schedule_reads import (
+    FiringsPlace,
     FiringState,
     Revision,
     ScheduleReads,
@@ -45,15 +47,17 @@ from rota.store.schedule_rows import Author, Definition, Triggered
 from rota.store.schedules import ScheduleStore
 from rota.tasks import Call, Registry, TaskOptions, priority_number
 from rota.times.choices import one_of, sendable, whole_number
+from rota.times.decision import Reason
 from rota.times.durations import duration
 from rota.times.exclusion import excluded
 from rota.times.intervals import Every
-from rota.times.moments import Instant, instant, micros, moment
+from rota.times.moments import HOUR, Instant, instant, micros, moment
 from rota.times.policies import Length, Policies
 from rota.times.rule import Rule
 from rota.times.spread import distribute
 
 _BATCH = 1_000
+_MOST_RULES = 2_000
 _FIRST = datetime.min.replace(tzinfo=UTC)
 MOST_BACKFILLED = 10_000
 _LONGEST_NOTE = 1_000
@@ -108,6 +112,7 @@ class Schedules:
         schedule: Schedule,
         *,
         create: bool = False,
+        version: int | None = None,
         note: str | None = None,
         by: str | None = None,
         connection: Any = None,
@@ -115,13 +120,15 @@ class Schedules:
         """Make a schedule, or change what differs from the one under its key.
 
         What exists keeps its pause and, where the rule stays, its next due instant. With `create` one that exists is
-        left as it is, and that is a `ScheduleExists`. With `connection` it happens if and only if the caller's
-        transaction on it commits.
+        left as it is, and that is a `ScheduleExists`; with `version` one that somebody else changed since, and that is
+        an `OutdatedVersion`. With `connection` it happens if and only if the caller's transaction on it commits.
         """
         new = self.definition(schedule)
         author = _author(by, note)
 
         def work() -> Any:
+            if version is not None:
+                yield from self._rows([new.key], version)
             made, _ = yield from self._store.put([new], author, create=create)
             if create and not made:
                 raise ScheduleExists(new.key)
@@ -213,17 +220,11 @@ class Schedules:
         `last_success` says by hand when the last success was. With `connection` it happens if and only if the caller's
         transaction on it commits; so for pause, resume and remove.
         """
-        unknown = set(values) - {*_POLICY_VALUES, *_OTHERS}
-        if unknown:
-            allowed = f"use {', '.join((*_OTHERS, *_POLICY_VALUES))}, last_success"
-            raise InvalidSchedule("change", min(unknown), allowed, "is nothing that a schedule has")
+        _named(values)
         author = _author(by, note)
 
         def work(keys: builtins.list[str]) -> Any:
-            rows = yield from self._store.rows(keys)
-            for row in rows:
-                if version is not None and row["version"] != version:
-                    raise OutdatedVersion(version, row["version"])
+            rows = yield from self._rows(keys, version)
             new = [_changed(row, values) for row in rows]
             changed: set[str] = set()
             if values:
@@ -234,6 +235,24 @@ class Schedules:
             return changed
 
         return await self._each(key, tag, prefix, work, connection)
+
+    async def preview(self, key: str, /, **values: Any) -> ScheduleState:
+        """Return a schedule as `change` would leave it, and change nothing.
+
+        It would be due at once where its `next_due` is not ahead.
+        """
+        _named(values)
+
+        def work() -> Any:
+            rows = yield from self._store.rows([schedule_key(key)])
+            yield from self._store.put([_changed(row, values) for row in rows], Author())
+            raise _Previewed((yield from self._reads.get(key)))
+
+        try:
+            found: ScheduleState = await self._db.write(work)
+        except _Previewed as preview:
+            found = preview.state
+        return found
 
     async def pause(
         self,
@@ -273,11 +292,20 @@ class Schedules:
         prefix: str | None = None,
         note: str | None = None,
         by: str | None = None,
+        version: int | None = None,
         connection: Any = None,
     ) -> int:
-        """Remove them: what waits is cancelled, what runs ends, the history stays. Returns how many."""
+        """Remove them: what waits is cancelled, what runs ends, the history stays. Returns how many.
+
+        With `version` nothing is removed that somebody else changed since.
+        """
         author = _author(by, note)
-        return await self._each(key, tag, prefix, lambda keys: self._store.remove(keys, author), connection)
+
+        def work(keys: builtins.list[str]) -> Any:
+            yield from self._rows(keys, version)
+            return (yield from self._store.remove(keys, author))
+
+        return await self._each(key, tag, prefix, work, connection)
 
     async def spread(
         self,
@@ -373,6 +401,14 @@ class Schedules:
         await self._db.write(lambda: self._store.pause_all(author, paused=paused))
         self._knock("schedules")
 
+    def _rows(self, keys: builtins.list[str], version: int | None) -> Any:
+        """Return the rows of schedules, and hold them; refuse where one is not of this version, if one is wanted."""
+        rows = yield from self._store.rows(keys)
+        for row in rows:
+            if version is not None and row["version"] != version:
+                raise OutdatedVersion(version, row["version"])
+        return rows
+
     async def _write(self, work: Work[Any], connection: Any, *topics: str) -> Any:
         if connection is not None:
             return await run_on(connection, self._db, work, *topics)
@@ -433,21 +469,27 @@ class Schedules:
         *,
         state: str | None = None,
         task: str | None = None,
+        queue: str | None = None,
         app: str | None = None,
         tag: str | None = None,
         prefix: str | None = None,
+        text: str | None = None,
         after: str = "",
         limit: int = 50,
     ) -> "builtins.list[ScheduleState]":
-        """Return schedules by key; `after` is the last key of the page before."""
+        """Return schedules by key; `after` is the last key of the page before.
+
+        `text` is looked for in key, task and description, whether in large or in small letters.
+        """
         if state is not None:
             one_of("state", state, get_args(State), Invalid)
         whole_number("limit", limit, 1, 1_000, Invalid)
-        for field, value in (("task", task), ("app", app), ("tag", tag), ("prefix", prefix), ("after", after)):
+        named = {"task": task, "queue": queue, "app": app, "tag": tag, "prefix": prefix, "text": text}
+        for field, value in (*named.items(), ("after", after)):
             if value is not None and not sendable(value):
                 raise Invalid(field, value, "use text, without NUL and half characters")
         found: builtins.list[ScheduleState] = await self._db.read(
-            lambda: self._reads.list(state=state, task=task, app=app, tag=tag, prefix=prefix, after=after, most=limit)
+            lambda: self._reads.list(state=state, **named, after=after, most=limit)
         )
         return found
 
@@ -472,6 +514,17 @@ class Schedules:
         ahead = heapq.merge(*(_ahead(each, now) for each in known), key=lambda each: (each.due, each.key))
         return list(islice(ahead, limit))
 
+    async def pending(self, keys: Iterable[str]) -> set[str]:
+        """Return which of these schedules have a run that waits for its time, for room or for a worker."""
+        wanted = [schedule_key(key) for key in keys]
+        found: set[str] = await self._db.read(lambda: self._reads.pending(wanted)) if wanted else set()
+        return found
+
+    async def busy(self) -> Busy:
+        """Return how many schedules are due in each of the next 60 minutes, as far as that is known now."""
+        now, rules = await self._db.read(lambda: self._reads.busy(HOUR, _MOST_RULES))
+        return busy_minutes(now, rules, complete=len(rules) < _MOST_RULES)
+
     async def revisions(self, key: str, *, before: int | None = None, limit: int = 50) -> "builtins.list[Revision]":
         """Return the changes of a schedule, newest first, also of one that was removed."""
         whole_number("limit", limit, 1, 1_000, Invalid)
@@ -490,6 +543,31 @@ class Schedules:
         start = None if before is None else instant(before, "before")
         found: builtins.list[FiringState] = await self._db.read(
             lambda: self._reads.firings(schedule_key(key), start, limit)
+        )
+        return found
+
+    async def newest_firings(
+        self,
+        *,
+        schedule: str | None = None,
+        ran: bool | None = None,
+        reason: Reason | None = None,
+        before: FiringsPlace | None = None,
+        limit: int = 50,
+    ) -> "tuple[builtins.list[FiringState], FiringsPlace]":
+        """Return due instants of all schedules, or of one, and what came of them, those decided last first.
+
+        With them comes the place where the list ends: `before` for the next page. `ran` wants only those that became
+        runs, or only skips; `reason` only skips for that reason.
+        """
+        whole_number("limit", limit, 1, 1_000, Invalid)
+        if schedule is not None:
+            schedule_key(schedule)
+        if reason is not None:
+            one_of("reason", reason, get_args(Reason), Invalid)
+        place = before or FiringsPlace()
+        found: tuple[builtins.list[FiringState], FiringsPlace] = await self._db.read(
+            lambda: self._reads.newest_firings(place, schedule=schedule, ran=ran, reason=reason, most=limit)
         )
         return found
 
@@ -546,6 +624,22 @@ def _resolves(tasks: Registry, name: str, args: str) -> bool:
     except (UnknownTask, UnreadableArguments):
         return False
     return True
+
+
+class _Previewed(Exception):
+    """Ends a transaction that was only to be looked at: what it did is taken back."""
+
+    def __init__(self, state: Any) -> None:
+        super().__init__(state)
+        self.state: ScheduleState = state
+
+
+def _named(values: dict[str, Any]) -> None:
+    """Refuse what is nothing that a schedule has."""
+    unknown = set(values) - {*_POLICY_VALUES, *_OTHERS}
+    if unknown:
+        allowed = f"use {', '.join((*_OTHERS, *_POLICY_VALUES))}, last_success"
+        raise InvalidSchedule("change", min(unknown), allowed, "is nothing that a schedule has")
 
 
 def _changed(row: Any, values: dict[str, Any]) -> Definition:

@@ -1,5 +1,6 @@
 """A task's parameters and result as JSON text: checked when it is called, read when it runs."""
 
+import contextlib
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Never, NoReturn, get_type_hints
@@ -55,6 +56,25 @@ class Signature:
 
     def load(self, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Read what `dump` wrote, perhaps before the function changed, as `args` and `kwargs` for a call."""
+
+        def unreadable(name: str, error: InvalidData) -> Exception:
+            problem = str(InvalidData(name, error.value, error.allowed, error.problem))
+            return UnreadableArguments(self.task, problem)
+
+        return self._read(text, unreadable)
+
+    def check(self, text: str) -> str:
+        """Write arguments that somebody wrote as JSON as `dump` does; refuse what the function does not take."""
+
+        def refused(name: str, error: InvalidData) -> Exception:
+            return InvalidArguments(self.task, name, error.value, error.allowed, error.problem)
+
+        args, kwargs = self._read(text, refused)
+        return self.dump(args, kwargs)
+
+    def _read(
+        self, text: str, refused: Callable[[str, InvalidData], Exception]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         name = "arguments"
         try:
             plain = from_text(text, MAX_DEPTH + 2)  # a value lies in the object, perhaps under "*" or "**"
@@ -70,8 +90,7 @@ class Signature:
                 name, codec = self._extra
                 values |= {key: codec.load(each) for key, each in extra.items()}
         except InvalidData as error:
-            problem = str(InvalidData(name, error.value, error.allowed, error.problem))
-            raise UnreadableArguments(self.task, problem) from error.__cause__
+            raise refused(name, error) from error.__cause__
         return tuple(args), values
 
     def dump_result(self, value: object) -> str:
@@ -87,6 +106,32 @@ class Signature:
             return self._result.load(from_text(text))
         except InvalidData as error:
             raise InvalidData(self._returned, error.value, error.allowed, error.problem) from error.__cause__
+
+    def schema(self) -> dict[str, Any]:
+        """Return what the arguments are, as the JSON schema of an object."""
+        shapes = {name: self._shape(name, codec) for name, codec in self._named.items()}
+        if self._rest:
+            items = self._rest[1].schema()
+            shapes["*"] = {"type": "array", "items": items, "$defs": items.pop("$defs", {})}
+        if self._extra:
+            values = self._extra[1].schema()
+            shapes["**"] = {"type": "object", "additionalProperties": values, "$defs": values.pop("$defs", {})}
+        # A definition that several shapes refer to stands once, at the root.
+        definitions = {name: each for shape in shapes.values() for name, each in shape.pop("$defs", {}).items()}
+        found: dict[str, Any] = {"type": "object", "properties": shapes, "required": self._required}
+        found["additionalProperties"] = bool(self._extra)
+        return found | ({"$defs": definitions} if definitions else {})
+
+    def result_schema(self) -> dict[str, Any]:
+        """Return what the result is, as a JSON schema."""
+        return self._result.schema()
+
+    def _shape(self, name: str, codec: Codec) -> dict[str, Any]:
+        """Return what one parameter is, with its default where JSON can say it."""
+        found = codec.schema()
+        with contextlib.suppress(InvalidData, KeyError):
+            found["default"] = codec.dump(self._defaults[name])
+        return found
 
     def _add(self, parameter: inspect.Parameter, hint: object) -> None:
         name, kind = parameter.name, parameter.kind

@@ -123,6 +123,18 @@ class Task(Generic[P, R]):
         """Return the call of this task with these arguments; raise InvalidArguments where they do not fit."""
         return Call(self, self.name, self._signature.dump(args, kwargs))
 
+    def call_of(self, args_json: str) -> "Call[R]":
+        """Return the call of this task with arguments as a JSON object; InvalidArguments where they do not fit."""
+        return Call(self, self.name, self._signature.check(args_json))
+
+    def schema(self) -> dict[str, Any]:
+        """Return what its arguments are, as the JSON schema of an object."""
+        return self._signature.schema()
+
+    def result_schema(self) -> dict[str, Any]:
+        """Return what its result is, as a JSON schema."""
+        return self._signature.result_schema()
+
     async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Run[R]:
         """Store a run of this task with these arguments, as its options say; `app.enqueue` says it otherwise."""
         if self.enqueuer is None:

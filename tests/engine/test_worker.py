@@ -16,7 +16,7 @@ from rota.engine import execute
 from rota.engine import settle as settling
 from rota.engine.claim import Claimer
 from rota.engine.worker import Worker
-from rota.errors import StoreUnavailable
+from rota.errors import StoreUnavailable, UnknownWorker
 from rota.store.runs import RunStore
 
 LONG = 60
@@ -207,13 +207,20 @@ async def test_a_worker_whose_task_is_cancelled_ends_in_order(app: Rota, stage: 
 async def test_a_worker_that_is_told_to_drain_stops_gracefully(app: Rota, stage: Stage) -> None:
     async with working(app) as (worker, work):
         (run,) = await stage.running()
-        await ask(app._db, "UPDATE rota_workers SET draining = 1")
+        await app.drain(worker.id)
+        assert [(each.draining, each.running, each.id) for each in await app.workers()] == [(True, 1, worker.id)]
         for _ in range(3):  # it is told at every renewal; that is no second stop
             await renewed(worker)
             await asyncio.sleep(0)
         stage.go_on.set()
         await work
     assert await state(app, run) == ("succeeded", 1, 0)
+
+
+@pytest.mark.parametrize("name", ["nobody", "a\0", 7])
+async def test_a_worker_that_is_not_there_cannot_be_drained(app: Rota, name: Any) -> None:
+    with pytest.raises(UnknownWorker, match="there is no worker"):
+        await app.drain(name)
 
 
 async def test_a_worker_that_lost_its_lease_stops_its_runs_and_comes_back_under_a_new_name(

@@ -101,11 +101,4 @@ def _after(given: str | None) -> datetime:
 
 def _notes(rule: Rule) -> list[str]:
     """Return what people often take for something else."""
-    if not isinstance(rule, Cron):
-        return []
-    days = (rule.fields.parts[-3], rule.fields.parts[-1])
-    if "*" in days:
-        return []
-    if any(part.startswith("*") for part in days):
-        return ["day of month and day of week are both set, and one starts with *: it fires when both match"]
-    return ["day of month and day of week are both set: it fires when either matches"]
+    return rule.notes() if isinstance(rule, Cron) else []

@@ -19,16 +19,24 @@ Number = Annotated[int, typer.Argument(metavar="RUN", help="The run's number.", 
 
 @runs.command("list")
 def list_runs(
+    *,
     store: Store = None,
     state: Annotated[str | None, typer.Option("--state", help="Only runs in this state.")] = None,
     task: Annotated[str | None, typer.Option("--task", help="Only runs of this task.")] = None,
     queue: Annotated[str | None, typer.Option("--queue", help="Only runs of this queue.")] = None,
+    schedule: Annotated[str | None, typer.Option("--schedule", help="Only runs of this schedule.")] = None,
+    worker: Annotated[str | None, typer.Option("--worker", help="Only runs that this worker took last.")] = None,
+    since: Annotated[str | None, typer.Option("--since", metavar="T", help="Made at this moment or later.")] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="T", help="Made before this moment.")] = None,
+    text: Annotated[str | None, typer.Option("--text", help="Text in task, schedule, unique key or error.")] = None,
     before: Annotated[int | None, typer.Option("--before", help="Only lower numbers: the next page.")] = None,
     limit: Annotated[int, typer.Option("--limit", help="How many.", min=1, max=200)] = 20,
     json: AsJson = False,
 ) -> None:
     """Show the newest runs."""
-    found = on_store(store, lambda app: app.runs.list(state=state, task=task, queue=queue, before=before, limit=limit))
+    first, last = given_moment(since, "--since"), given_moment(until, "--until")
+    named = {"state": state, "task": task, "queue": queue, "schedule": schedule, "worker": worker, "text": text}
+    found = on_store(store, lambda app: app.runs.list(**named, since=first, until=last, before=before, limit=limit))
     if json:
         as_json([_record(run) for run in found])
         return

@@ -37,9 +37,11 @@ def list_schedules(
     store: Store = None,
     state: Annotated[str | None, typer.Option("--state", help="Only schedules in this state.")] = None,
     task: Annotated[str | None, typer.Option("--task", help="Only schedules of this task.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", help="Only schedules whose runs are of this queue.")] = None,
     owner: Annotated[str | None, typer.Option("--app", help="Only schedules of the app of this name.")] = None,
     tag: Annotated[str | None, typer.Option("--tag", help="Only schedules with this tag.")] = None,
     prefix: Annotated[str | None, typer.Option("--prefix", help="Only keys that begin so.")] = None,
+    text: Annotated[str | None, typer.Option("--text", help="Text in key, task or description.")] = None,
     after: Annotated[str, typer.Option("--after", metavar="KEY", help="Only keys behind this: the next page.")] = "",
     limit: Most = 50,
     json: AsJson = False,
@@ -47,9 +49,8 @@ def list_schedules(
     """Show schedules by key."""
 
     async def look(app: Rota) -> tuple[list[ScheduleState], HeldState | None]:
-        found = await app.schedules.list(
-            state=state, task=task, app=owner, tag=tag, prefix=prefix, after=after, limit=limit
-        )
+        named = {"state": state, "task": task, "queue": queue, "app": owner, "tag": tag, "prefix": prefix, "text": text}
+        found = await app.schedules.list(**named, after=after, limit=limit)
         return found, (await app.schedules.status()).paused
 
     found, paused = on_store(store, look)

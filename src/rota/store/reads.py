@@ -5,6 +5,7 @@ from typing import Any
 
 from rota.db.database import Database, Operation
 from rota.model import Run, RunState
+from rota.times.moments import Instant
 
 _NEWEST = 2**62
 
@@ -21,18 +22,47 @@ class QueueState:
     """How many of them are due."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs are wanted: those that are as all of it says; what is None does not matter."""
+
+    state: str | None = None
+    task: str | None = None
+    queue: str | None = None
+    schedule: str | None = None
+    worker: str | None = None
+    since: Instant | None = None
+    """Made at this instant or later."""
+    until: Instant | None = None
+    """Made before this instant."""
+    text: str | None = None
+    """It is in the task's name, the schedule's key, the unique key or the error, in large or in small letters."""
+
+
 class Reads:
     """What people ask a store."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def runs(
-        self, *, state: str | None, task: str | None, queue: str | None, before: int | None, most: int
-    ) -> Operation[list[Run[Any]]]:
+    def runs(self, wanted: RunFilter, *, before: int | None, most: int) -> Operation[list[Run[Any]]]:
         """Return runs, newest first."""
-        start = _NEWEST if before is None else before
-        rows = yield self._db.query("reads.runs", state=state, task=task, queue=queue, before=start, most=most)
+        # Those of a schedule have an index of their own, which one text for both cases would not use.
+        name = "reads.runs" if wanted.schedule is None else "reads.runs_of"
+        own = {} if wanted.schedule is None else {"schedule": wanted.schedule}
+        rows = yield self._db.query(
+            name,
+            state=wanted.state,
+            task=wanted.task,
+            queue=wanted.queue,
+            worker=wanted.worker,
+            since=wanted.since,
+            until=wanted.until,
+            text=None if wanted.text is None else holding(wanted.text),
+            before=_NEWEST if before is None else before,
+            most=most,
+            **own,
+        )
         return [Run.read(row) for row in rows]
 
     def queues(self) -> Operation[list[QueueState]]:
@@ -44,3 +74,10 @@ class Reads:
         """Return what is another as soon as a run was made or has ended."""
         (row,) = yield self._db.query("reads.pulse")
         return row["newest"], row["ended"]
+
+
+def holding(text: str) -> str:
+    """Return what LIKE, with ! before a sign that stands for itself, finds this text by wherever it stands."""
+    for sign in "!%_":
+        text = text.replace(sign, f"!{sign}")
+    return f"%{text}%"

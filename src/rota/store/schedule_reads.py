@@ -1,6 +1,8 @@
 """What people ask about schedules."""
 
+import builtins
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -8,6 +10,7 @@ from typing import Any, Literal
 from rota.db.database import Database, Operation
 from rota.model import Run, RunError, RunState
 from rota.schedule import Kind, read_policies, read_retry, read_rule
+from rota.store.reads import holding
 from rota.times.backoff import Retry
 from rota.times.decision import Reason
 from rota.times.exclusion import excluded
@@ -144,6 +147,16 @@ class FiringState:
     reason: Reason | None = None
     first: datetime | None = None
     count: int = 1
+    schedule: str | None = None
+    """The key of the schedule."""
+
+
+@dataclass(frozen=True, slots=True)
+class FiringsPlace:
+    """A place in the list of all firings: only runs and skips with lower numbers come after it."""
+
+    run: int = _LATEST
+    skip: int = _LATEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +205,11 @@ class ScheduleReads:
         *,
         state: str | None = None,
         task: str | None = None,
+        queue: str | None = None,
         app: str | None = None,
         tag: str | None = None,
         prefix: str | None = None,
+        text: str | None = None,
         after: str = "",
         most: int = 50,
     ) -> Operation[Any]:
@@ -203,9 +218,11 @@ class ScheduleReads:
             "schedules.list",
             state=state,
             task=task,
+            queue=queue,
             app=app,
             tag=tag,
             prefix=prefix or None,
+            text=None if text is None else holding(text),
             after=after,
             most=most,
         )
@@ -257,6 +274,18 @@ class ScheduleReads:
         rows = yield self._db.query("schedules.upcoming", most=most)
         return [ScheduleState.read(row) for row in rows]
 
+    def pending(self, keys: Iterable[str]) -> Operation[Any]:
+        """Return which of these schedules have a run that waits or is ready."""
+        rows = yield self._db.many("schedules.pending", ("key",), [(key,) for key in keys])
+        return {row[0] for row in rows}
+
+    def busy(self, length: int, most: int) -> Operation[tuple[Instant, Any]]:
+        """Return what time it is, and the rules that are due within so many microseconds, with how many have them."""
+        now = yield from self.now()
+        rows = yield self._db.query("schedules.busy", until=now + length, most=most)
+        read = [(read_rule(row["rule"]), read_policies(row["policies"])) for row in rows]
+        return now, [(*each, row["next"], row["number"]) for each, row in zip(read, rows, strict=True)]
+
     def revisions(self, key: str, before: int | None, most: int) -> Operation[Any]:
         """Return the changes of a schedule, newest first."""
         start = _LATEST if before is None else before
@@ -282,6 +311,34 @@ class ScheduleReads:
             known = {each.run for each in found}
             found += [_ran(row) for row in rest if row["id"] not in known]
         return found
+
+    def newest_firings(
+        self, before: FiringsPlace, *, schedule: str | None, ran: bool | None, reason: str | None, most: int
+    ) -> Operation[tuple[Any, FiringsPlace]]:
+        """Return due instants and what came of them, of all schedules or of one, and where the list ends.
+
+        Those that were decided last come first; a skip that goes on keeps the place that it had when it began.
+        """
+        which, own = ("all", {}) if schedule is None else ("new", {"key": schedule})
+        runs: Any = ()
+        skips: Any = ()
+        if ran is not False and reason is None:
+            runs = yield self._db.query(f"schedules.{which}_runs", before=before.run, most=most, **own)
+        if not ran:
+            place = {"before": before.skip, "most": most}
+            skips = yield self._db.query(f"schedules.{which}_skips", reason=reason, **place, **own)
+        found: builtins.list[FiringState] = []
+        run = skip = 0
+        while len(found) < most and (run < len(runs) or skip < len(skips)):
+            if skip == len(skips) or (run < len(runs) and runs[run]["created_at"] >= skips[skip]["at"]):
+                before = FiringsPlace(runs[run]["id"], before.skip)
+                found.append(_ran(runs[run]))
+                run += 1
+            else:
+                before = FiringsPlace(before.run, skips[skip]["id"])
+                found.append(_skipped(skips[skip]))
+                skip += 1
+        return found, before
 
     def answer(self, key: str, at: Instant) -> Operation[FiringState | None]:
         """Return what came of one due instant, if that is still known."""
@@ -323,11 +380,18 @@ def _ran(row: Any) -> FiringState:
         started_at=_moment(row["started_at"]),
         finished_at=_moment(row["finished_at"]),
         error=RunError.read(row["error"]),
+        schedule=row["schedule"],
     )
 
 
 def _skipped(row: Any) -> FiringState:
-    return FiringState(due=moment(row["last"]), reason=row["reason"], first=moment(row["first"]), count=row["count"])
+    return FiringState(
+        due=moment(row["last"]),
+        reason=row["reason"],
+        first=moment(row["first"]),
+        count=row["count"],
+        schedule=row["schedule"],
+    )
 
 
 def _moment(found: Instant | None) -> datetime | None:

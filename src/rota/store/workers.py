@@ -4,9 +4,11 @@ import builtins
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from rota.db.database import Database, Operation
 from rota.store.runs import RunStore
+from rota.times.moments import moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,11 @@ class WorkerRecord:
     slots: int
     left: int
     """How many microseconds its lease still holds; negative when it has ended."""
+    started_at: datetime
+    draining: bool
+    """Whether it takes no new work, and ends when what it runs has ended."""
+    running: int
+    """How many runs it holds: what it runs, and what it took ahead."""
 
 
 class WorkerStore:
@@ -67,14 +74,25 @@ class WorkerStore:
         rows = yield self._db.query("workers.list")
         return [
             WorkerRecord(
-                row["id"], row["host"], row["pid"], tuple(json.loads(row["queues"])), row["slots"], row["left_over"]
+                id=row["id"],
+                host=row["host"],
+                pid=row["pid"],
+                queues=tuple(json.loads(row["queues"])),
+                slots=row["slots"],
+                left=row["left_over"],
+                started_at=moment(row["started_at"]),
+                draining=bool(row["draining"]),
+                running=row["running"],
             )
             for row in rows
         ]
 
-    def drain(self, worker: str) -> Operation[None]:
-        """Say that a worker takes no new work: nothing is let in for its sake."""
-        yield self._db.query("workers.drain", id=worker)
+    def drain(self, worker: str) -> Operation[bool]:
+        """Say that a worker takes no new work: nothing is let in for its sake. False if there is none.
+
+        It hears so when it renews its lease next.
+        """
+        return bool((yield self._db.query("workers.drain", id=worker)))
 
     def leave(self, worker: str) -> Operation[None]:
         """Say that a worker has gone of its own will; what it still held goes back at once."""

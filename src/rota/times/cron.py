@@ -107,6 +107,15 @@ class Cron(Rule):
         """The zone whose wall clock the expression speaks of."""
         return zone(self.tz).tzinfo
 
+    def notes(self) -> list[str]:
+        """Say what people often take for something else."""
+        days = (self.fields.parts[-3], self.fields.parts[-1])
+        if "*" in days:
+            return []
+        if any(part.startswith("*") for part in days):
+            return ["day of month and day of week are both set, and one starts with *: it fires when both match"]
+        return ["day of month and day of week are both set: it fires when either matches"]
+
     @property
     def grain(self) -> int:
         """A minute, unless the expression has a field for seconds."""

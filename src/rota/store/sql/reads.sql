@@ -6,6 +6,28 @@ WHERE id < CAST(:before AS BIGINT)
   AND (CAST(:state AS TEXT) IS NULL OR state = CAST(:state AS TEXT))
   AND (CAST(:task AS TEXT) IS NULL OR task = CAST(:task AS TEXT))
   AND (CAST(:queue AS TEXT) IS NULL OR queue = CAST(:queue AS TEXT))
+  AND (CAST(:worker AS TEXT) IS NULL OR worker = CAST(:worker AS TEXT))
+  AND (CAST(:since AS BIGINT) IS NULL OR created_at >= CAST(:since AS BIGINT))
+  AND (CAST(:until AS BIGINT) IS NULL OR created_at < CAST(:until AS BIGINT))
+  AND (CAST(:text AS TEXT) IS NULL OR lower(task) LIKE lower(CAST(:text AS TEXT)) ESCAPE '!'
+    OR lower(schedule) LIKE lower(CAST(:text AS TEXT)) ESCAPE '!'
+    OR lower(unique_key) LIKE lower(CAST(:text AS TEXT)) ESCAPE '!'
+    OR lower(error) LIKE lower(CAST(:text AS TEXT)) ESCAPE '!')
+ORDER BY id DESC LIMIT CAST(:most AS BIGINT)
+
+-- name: reads.runs_of
+SELECT * FROM rota_runs
+WHERE schedule = :schedule AND id < CAST(:before AS BIGINT)
+  AND (CAST(:state AS TEXT) IS NULL OR state = CAST(:state AS TEXT))
+  AND (CAST(:task AS TEXT) IS NULL OR task = CAST(:task AS TEXT))
+  AND (CAST(:queue AS TEXT) IS NULL OR queue = CAST(:queue AS TEXT))
+  AND (CAST(:worker AS TEXT) IS NULL OR worker = CAST(:worker AS TEXT))
+  AND (CAST(:since AS BIGINT) IS NULL OR created_at >= CAST(:since AS BIGINT))
+  AND (CAST(:until AS BIGINT) IS NULL OR created_at < CAST(:until AS BIGINT))
+  AND (CAST(:text AS TEXT) IS NULL OR lower(task) LIKE lower(CAST(:text AS TEXT)) ESCAPE '!'
+    OR lower(schedule) LIKE lower(CAST(:text AS TEXT)) ESCAPE '!'
+    OR lower(unique_key) LIKE lower(CAST(:text AS TEXT)) ESCAPE '!'
+    OR lower(error) LIKE lower(CAST(:text AS TEXT)) ESCAPE '!')
 ORDER BY id DESC LIMIT CAST(:most AS BIGINT)
 
 -- name: reads.states

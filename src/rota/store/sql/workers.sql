@@ -11,7 +11,7 @@ UPDATE rota_workers SET lease = CAST(:now AS BIGINT) + CAST(:lease AS BIGINT) WH
 UPDATE rota_workers SET queues = :queues WHERE id = :id
 
 -- name: workers.drain
-UPDATE rota_workers SET draining = 1 WHERE id = :id
+UPDATE rota_workers SET draining = 1 WHERE id = :id RETURNING id
 
 -- name: workers.remove
 DELETE FROM rota_workers WHERE id = :id
@@ -29,4 +29,6 @@ SELECT id FROM rota_workers WHERE id = :id AND lease = :lease
 SELECT id FROM rota_workers WHERE id = :id AND lease = :lease FOR UPDATE SKIP LOCKED
 
 -- name: workers.list
-SELECT *, lease - CAST(:now AS BIGINT) AS left_over FROM rota_workers ORDER BY started_at, id
+SELECT *, lease - CAST(:now AS BIGINT) AS left_over,
+  (SELECT count(*) FROM rota_runs WHERE rota_runs.worker = rota_workers.id AND rota_runs.state = 'running') AS running
+FROM rota_workers ORDER BY started_at, id
