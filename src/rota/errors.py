@@ -290,7 +290,7 @@ class WouldBlock(RotaError, RuntimeError):
 
     def __str__(self) -> str:
         """Say what to use."""
-        return f"an event loop runs in this thread, and the call would hold it up: use await {self.call}(…)"
+        return f"an event loop runs in this thread, and the call would hold it up: use {self.call}"
 
 
 def _shown(value: object, most: int = 80) -> str:

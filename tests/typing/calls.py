@@ -158,12 +158,23 @@ def block() -> None:
     assert_type(calls.schedules.get("key"), rota.ScheduleState)
     assert_type(calls.schedules.pause("key", note="why"), int)
     assert_type(calls.schedules.change("key", priority="high"), int)
+    assert_type(calls.schedules.revisions("key"), list[rota.Revision])
+    assert_type(calls.schedules.spread(tag="feeds"), int)
+    assert_type(calls.runs.hours(task="news"), list[rota.Hour])
+    assert_type(calls.limits.list(), list[rota.LimitState])
+    calls.limits.put("host:*", rota.Limit(at_once=1))
+    with calls.lock("invoices", ttl="60s") as lock, calls.limits.hold("host:one"):
+        assert_type(lock.fence, int)
+        assert_type(lock.acquire(), bool)
+        lock.extend([])  # error: arg-type
     with calls as same:
         assert_type(same, rota.Blocking)
     calls.enqueue(refresh.call(feed_id="x"))  # error: arg-type
     calls.enqueue(1)  # error: arg-type
     calls.enqueue(refresh.call(1), delays="5m")  # error: call-arg
     calls.runs.get("x")  # error: arg-type
+    calls.limits.put("host:*", 1)  # error: arg-type
+    calls.lock("invoices", ttl=None)  # error: arg-type
     calls.schedules.pause("key", notes="why")  # error: call-arg
     later: rota.Run[int]
     later = calls.enqueue(refresh.call(42))  # error: arg-type
