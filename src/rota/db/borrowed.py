@@ -18,7 +18,7 @@ async def run_on(connection: Any, database: Database, work: Work[T], *topics: st
     """Run an operation on the caller's connection. It happens if and only if the caller commits.
 
     All processes are told of these topics then: by PostgreSQL with the commit; a SQLite file tells by itself. On a
-    connection whose calls are not awaited this never suspends, and runs in the caller's thread.
+    connection whose calls are not awaited this never suspends where no event loop runs in the caller's thread.
     """
     known = driver(await beneath(connection))
     if known is None or known.dialect != database.dialect:

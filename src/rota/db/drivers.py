@@ -3,6 +3,7 @@
 A driver is known by the module of its class: none of them has to be installed, and only the one at hand is imported.
 """
 
+import asyncio
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +24,7 @@ class Driver(ABC):
 
     dialect: Dialect
     waits: bool
-    """Whether its calls are awaited; else they run, and block, in the thread that makes them."""
+    """Whether its calls are awaited; else they block the thread that makes them."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -110,6 +111,16 @@ class Psycopg(Driver):
             raise self._refuse("begin one, with connection.transaction(), or connect without autocommit")
 
     async def rows(self, step: Ask, now: Now) -> Rows:
+        """Run a step in this thread, or beside the event loop that runs in it: what it waits for may be held there."""
+        if not _in_event_loop():
+            return self._rows(step, now)
+        try:
+            return await asyncio.to_thread(self._rows, step, now)
+        except asyncio.CancelledError:
+            self.connection.cancel()  # the caller will want to roll back
+            raise
+
+    def _rows(self, step: Ask, now: Now) -> Rows:
         """Run a step, as it is written: a raw cursor takes numbered parameters."""
         from psycopg import RawCursor  # noqa: PLC0415 (the caller's driver)
 
@@ -124,7 +135,7 @@ class AsyncPsycopg(Psycopg):
     waits = True
 
     async def rows(self, step: Ask, now: Now) -> Rows:
-        """Run a step, as above."""
+        """Run a step, as it is written."""
         from psycopg import AsyncRawCursor  # noqa: PLC0415 (the caller's driver)
 
         async with AsyncRawCursor(self.connection, row_factory=_as_they_are) as cursor:
@@ -171,6 +182,14 @@ def must_be_awaited(connection: Any) -> bool:
     """Tell a connection whose calls are awaited."""
     known = driver(connection)
     return known.waits if known else _alchemy(connection) in ("AsyncSession", "async_scoped_session", "AsyncConnection")
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _alchemy(connection: Any) -> str | None:
