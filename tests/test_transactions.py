@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ from tests.servers import psql
 from tests.stores import ask, emptied, until
 
 import rota
+from rota import clock
 
 HARD = ['"', "\\", "'", "{}", ",", "NULL", "", " ", "%s %(x)s %", "$1 :x ::text", "\n\t", "ß€😀", 'a\\"b']
 """Texts that are something else to some driver, if they are not bound well."""
@@ -173,17 +175,53 @@ async def trigger(app: rota.Rota, connection: Any) -> None:
     assert (await app.schedules.trigger("old", connection=connection)).count == 1
 
 
+async def backfill(app: rota.Rota, connection: Any) -> None:
+    end = clock.now()
+    many = await app.schedules.backfill("old", end - timedelta(hours=2), end, connection=connection)
+    assert many.count >= 1
+
+
+async def spread(app: rota.Rota, connection: Any) -> None:
+    new = [rota.Schedule(f"new-{n}", call(app), rota.Every("1h", since="success")) for n in range(3)]
+    await app.schedules.put_many(new, connection=connection)
+    assert await app.schedules.spread(prefix="new-", window="10h", connection=connection) == 3
+
+
+async def put_limit(app: rota.Rota, connection: Any) -> None:
+    await app.limits.put("host:*", rota.Limit(at_once=1, gap="1s"), connection=connection)
+
+
+async def remove_limit(app: rota.Rota, connection: Any) -> None:
+    await app.limits.remove("gpu", connection=connection)
+    with pytest.raises(rota.UnknownLimit):
+        await app.limits.remove("gpu", connection=connection)
+
+
 @pytest.mark.parametrize(
     "verb",
-    [put, put_many, change, change_those_it_has_just_put, pause, resume, remove, trigger],
+    [
+        put,
+        put_many,
+        change,
+        change_those_it_has_just_put,
+        pause,
+        resume,
+        remove,
+        trigger,
+        backfill,
+        spread,
+        put_limit,
+        remove_limit,
+    ],
     ids=lambda v: v.__name__,
 )
-async def test_schedules_are_changed_if_and_only_if_the_caller_commits(
+async def test_schedules_and_limits_are_changed_if_and_only_if_the_caller_commits(
     shop: Shop, verb: Callable[[rota.Rota, Any], Awaitable[None]]
 ) -> None:
     app = shop.app
     await app.schedules.put_many([schedule(app, "old", tags=["tagged"]), schedule(app, "held")])
     await app.schedules.pause("held")
+    await app.limits.put("gpu", rota.Limit(at_once=1))
     before = await picture(shop)
     async with shop.lend(shop.url) as lent:
         await verb(app, lent.connection)
@@ -201,7 +239,8 @@ async def picture(shop: Shop) -> list[Any]:
     schedules = [
         (each.key, each.state, str(each.rule), each.priority, each.version) for each in await shop.app.schedules.list()
     ]
-    return [schedules, [each.id for each in await shop.app.runs.list()]]
+    limits = [each.key for each in await shop.app.limits.list()]
+    return [schedules, limits, [each.id for each in await shop.app.runs.list()]]
 
 
 # Waking
@@ -222,6 +261,17 @@ async def test_workers_are_told_by_the_commit_and_not_before(shop: Shop) -> None
         await lent.commit()
         await until(lambda: heard >= {"ready", "waiting", "schedules"})
     shop.app.database.unlisten(heard.add)
+
+
+async def test_a_limit_lets_in_what_waited_when_the_caller_has_taken_it_away(shop: Shop) -> None:
+    await shop.app.limits.put("gpu", rota.Limit(at_once=1))
+    async with shop.app.running(scheduler=False), shop.app.limits.hold("gpu"):
+        made = await shop.app.enqueue(call(shop.app), limits=["gpu"])
+        async with shop.lend(shop.url) as lent:
+            await shop.app.limits.remove("gpu", connection=lent.connection)
+            assert (await shop.app.runs.get(made.id)).state == "waiting"
+            await lent.commit()
+        assert (await shop.app.runs.wait(made.id, timeout="1m")).state == "succeeded"
 
 
 async def test_a_worker_begins_when_the_caller_has_committed(shop: Shop) -> None:
