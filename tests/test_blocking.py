@@ -505,7 +505,7 @@ def test_a_connection_that_must_be_awaited_is_refused(calls: rota.Blocking, app:
         return [aiosqlite.connect(":memory:"), create_async_engine("sqlite+aiosqlite://").connect()]
 
     for wrong in asyncio.run(connected()):
-        with pytest.raises(rota.Invalid, match=r"would have to be awaited; use a connection of sqlite3, psycopg 3"):
+        with pytest.raises(rota.Invalid, match=r"would have to be awaited; use a connection of sqlite3, psycopg2,"):
             calls.enqueue(call(app), connection=wrong)
     with pytest.raises(rota.Invalid, match=r"does not go with the store"):
         calls.enqueue(call(app), connection="a string")

@@ -14,6 +14,7 @@ from uuid import uuid4
 import aiosqlite
 import asyncpg
 import psycopg
+import psycopg2
 import pytest
 import sqlalchemy
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -334,6 +335,12 @@ async def autocommit_psycopg(url: str) -> tuple[Any, Any]:
     return connection, connection.close
 
 
+async def autocommit_psycopg2(url: str) -> tuple[Any, Any]:
+    connection = psycopg2.connect(url)
+    connection.autocommit = True
+    return connection, connection.close
+
+
 async def autocommit_async_psycopg(url: str) -> tuple[Any, Any]:
     connection = await psycopg.AsyncConnection.connect(url, autocommit=True)
     return connection, connection.close
@@ -365,6 +372,8 @@ AUTOCOMMIT: dict[str, Callable[[str], Awaitable[tuple[Any, Any]]]] = {
     "asyncpg": autocommit_asyncpg,
     "psycopg": autocommit_psycopg,
     "psycopg, async": autocommit_async_psycopg,
+    "psycopg2": autocommit_psycopg2,
+    "sqlalchemy, psycopg2": autocommit_core("psycopg2"),
     "sqlalchemy, psycopg": autocommit_core("psycopg"),
     "sqlalchemy, async psycopg": autocommit_async_core("psycopg"),
     "sqlalchemy, asyncpg": autocommit_async_core("asyncpg"),
@@ -430,7 +439,7 @@ async def test_a_connection_to_the_other_kind_of_store_is_refused(
 ) -> None:
     sqlite = shop.url.startswith("sqlite")
     url = postgres_store if sqlite else f"sqlite:///{tmp_path}/rota.db"
-    names = "sqlite3, aiosqlite or SQLAlchemy" if sqlite else "asyncpg, psycopg 3 or SQLAlchemy"
+    names = "sqlite3, aiosqlite or SQLAlchemy" if sqlite else "asyncpg, psycopg or SQLAlchemy"
     for name in ("psycopg", "sqlalchemy, asyncpg") if sqlite else ("sqlite3", "sqlalchemy, aiosqlite"):
         async with LENDERS[name](url) as lent:
             with pytest.raises(rota.Invalid, match=rf"does not go with the store; use a connection of {names} to"):
@@ -474,6 +483,6 @@ async def test_a_server_that_does_not_tell_its_number_is_trusted(postgres_databa
 
 
 def test_no_driver_is_imported_before_somebody_uses_it() -> None:
-    code = "import rota, sys; print(sorted({'psycopg', 'sqlalchemy', 'aiosqlite'} & set(sys.modules)))"
+    code = "import rota, sys; print(sorted({'psycopg', 'psycopg2', 'sqlalchemy', 'aiosqlite'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

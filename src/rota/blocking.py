@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 _LOOK_SECONDS = 1.0
 """How often to look whether the event loop is still there."""
-_ALLOWED = "use a connection of sqlite3, psycopg 3 (psycopg.Connection) or SQLAlchemy (Connection, Session)"
+_ALLOWED = "use a connection of sqlite3, psycopg2, psycopg 3 (psycopg.Connection) or SQLAlchemy (Connection, Session)"
 
 
 class _Calls(Generic[S]):

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 _ALLOWED = {
     "sqlite": "use a connection of sqlite3, aiosqlite or SQLAlchemy to the store's file",
-    "postgres": "use a connection of asyncpg, psycopg 3 or SQLAlchemy to the store's database",
+    "postgres": "use a connection of asyncpg, psycopg or SQLAlchemy to the store's database",
 }
 
 

@@ -4,6 +4,7 @@ A driver is known by the module of its class: none of them has to be installed, 
 """
 
 import asyncio
+import re
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +17,7 @@ from rota.errors import Invalid
 
 Now = Callable[[], int] | None
 
+_NUMBERED = re.compile(r"\$(\d+)")
 _BEGUN = written("borrowed.begin", "BEGIN IMMEDIATE", "sqlite", None)
 
 
@@ -103,12 +105,13 @@ class Psycopg(Driver):
 
     dialect: Dialect = "postgres"
     waits = False
+    begun_by = "with connection.transaction(), or connect without autocommit"
 
     async def begin(self) -> None:
         """psycopg begins with the first statement, unless it commits each."""
         idle = int(self.connection.info.transaction_status) == 0
         if idle and self.connection.autocommit:
-            raise self._refuse("begin one, with connection.transaction(), or connect without autocommit")
+            raise self._refuse(f"begin one, {self.begun_by}")
 
     async def rows(self, step: Ask, now: Now) -> Rows:
         """Run a step in this thread, or beside the event loop that runs in it: what it waits for may be held there."""
@@ -126,6 +129,21 @@ class Psycopg(Driver):
 
         with RawCursor(self.connection, row_factory=_as_they_are) as cursor:
             cursor.execute(step.statement.text, _texts(array_values(step, now)))
+            return _named(cursor.description, cursor.fetchall()) if cursor.description else ()
+
+
+class Psycopg2(Psycopg):
+    """A connection of psycopg2, which writes the values into the text itself."""
+
+    begun_by = "with connection.autocommit = False"
+
+    def _rows(self, step: Ask, now: Now) -> Rows:
+        from psycopg2.extensions import cursor as plain  # noqa: PLC0415 (the caller's driver)
+
+        text = _NUMBERED.sub(r"%(\1)s", step.statement.text.replace("%", "%%"))
+        values = {str(place): each for place, each in enumerate(_texts(array_values(step, now)), 1)}
+        with self.connection.cursor(cursor_factory=plain) as cursor:  # whatever rows the caller likes
+            cursor.execute(text, values)
             return _named(cursor.description, cursor.fetchall()) if cursor.description else ()
 
 
@@ -150,6 +168,7 @@ _KNOWN: dict[tuple[str, str], type[Driver]] = {
     ("asyncpg", "PoolConnectionProxy"): Asyncpg,
     ("psycopg", "Connection"): Psycopg,
     ("psycopg", "AsyncConnection"): AsyncPsycopg,
+    ("psycopg2", "connection"): Psycopg2,
 }
 
 
