@@ -434,6 +434,18 @@ async def test_a_connection_to_another_database_is_refused(shop: Shop, tmp_path:
         assert await another.runs.list() == []
 
 
+@pytest.mark.parametrize("name", LENDERS)
+async def test_a_store_without_tables_says_what_to_do(tmp_path: Path, postgres_database: str, name: str) -> None:
+    url = postgres_database if name in POSTGRES else f"sqlite:///{tmp_path}/rota.db"
+    app = rota.Rota(url)
+    app.task(name="note")(note)
+    async with LENDERS[name](url) as lent:
+        await lent.do("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+        with pytest.raises(rota.NotMigrated, match=r"tables are not there.*: run rota migrate, or open the app once"):
+            await app.enqueue(call(app), connection=lent.connection)
+        await lent.rollback()
+
+
 async def test_a_connection_to_the_other_kind_of_store_is_refused(
     shop: Shop, tmp_path: Path, postgres_store: str
 ) -> None:

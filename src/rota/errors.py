@@ -17,6 +17,7 @@ RotaError
 ├── LockLost                    the lock's time was over, and another has taken it since: `.name`
 ├── MissingExtra (an ImportError)   a part of Rota that was not installed: `.extra`
 ├── NoCurrentRun                the code is not inside a run
+├── NotMigrated                 the store's tables are not there, or older than this Rota
 ├── ScheduleExists              a schedule was only to be made, and there is one: `.key`
 ├── SchemaTooNew                the store was made by a newer Rota: `.owner`, `.found`, `.known`
 ├── StoreUnavailable            the store does not answer now; what was asked may be asked again
@@ -158,6 +159,14 @@ class NoCurrentRun(RotaError):
     def __str__(self) -> str:
         """Say where it would be."""
         return "there is no current run here: this is for code that a worker calls"
+
+
+class NotMigrated(RotaError):
+    """The store's tables are not there, or older than this Rota."""
+
+    def __str__(self) -> str:
+        """Say what to do."""
+        return "the store's tables are not there, or older than this Rota: run rota migrate, or open the app once"
 
 
 class ScheduleExists(RotaError):
