@@ -2,6 +2,8 @@
 
 import asyncio
 import inspect
+import json
+import os
 import re
 import sqlite3
 import subprocess
@@ -11,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import timedelta
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -431,6 +434,44 @@ def test_a_file_that_is_open_in_an_event_loop_is_not_used_by_a_forked_process(st
     else:
         assert "was open in the process that this one was forked from" in said
         assert asyncio.run(texts(store)) == ["parent"]
+
+
+def asked(port: int, path: str) -> Any:
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("POST", path)
+    answer = connection.getresponse()
+    found = json.loads(answer.read())
+    connection.close()
+    assert answer.status == 200
+    return found
+
+
+def test_every_worker_of_a_server_that_loads_the_app_before_it_forks_enqueues(store: str) -> None:
+    options = ["--preload", "--workers", "2", "--bind", "127.0.0.1:0", "tests.gunicorn_app:web"]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "gunicorn", *options],
+        cwd=ROOT,
+        env=os.environ | {"ROTA_STORE": store},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stderr is not None
+    try:
+        port = next(int(found[1]) for line in server.stderr if (found := re.search(r"Listening at: .*:(\d+) ", line)))
+        with ThreadPoolExecutor(2) as threads:  # each is answered when both are there, so by different workers
+            answers = list(threads.map(lambda _: asked(port, "/meet"), range(2)))
+        workers = {each["worker"] for each in answers}
+        assert len(workers) == 2
+        assert server.pid not in workers
+        assert {each["loops"] for each in answers} == {1}
+        runs = [run for each in answers for run in each["runs"]]
+        assert sorted(asked(port, "/runs")) == sorted(runs)
+        assert len(set(runs)) == 4
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+    assert server.returncode == 0
+    assert asyncio.run(texts(store)) == ["after", "after", "before", "before", "loaded"]
 
 
 # On the caller's own connection
