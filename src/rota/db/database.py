@@ -137,7 +137,10 @@ class Database(ABC):
 
     @abstractmethod
     async def identity(self) -> str:
-        """Return what is the same for every address of one database, and for no other."""
+        """Return what is the same for every address of one database, and for no other, as long as it is not restarted.
+
+        `place` serves for longer and without a question of one's own, but does not tell a database from its clone.
+        """
 
     @abstractmethod
     async def open(self) -> None:
