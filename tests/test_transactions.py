@@ -312,6 +312,22 @@ async def test_a_run_is_completed_if_and_only_if_its_task_commits(shop: Shop, en
     )
 
 
+@pytest.mark.parametrize("shop", ["aiosqlite", "asyncpg"], indirect=True)
+@pytest.mark.parametrize(("end", "outcome"), [("commit", "succeeded"), ("rollback", "failed")])
+async def test_a_run_that_its_task_completes_counts_as_what_became_of_it(shop: Shop, end: str, outcome: str) -> None:
+    @shop.app.task(name="effect")
+    async def effect() -> None:
+        async with shop.lend(shop.url) as lent:
+            await rota.current_run().complete(connection=lent.connection)
+            await (lent.commit() if end == "commit" else lent.rollback())
+
+    await effect.enqueue()
+    ticked = await shop.app.tick()
+    assert (ticked.outcomes, ticked.ok) == ({outcome: 1}, end == "commit")
+    await effect.enqueue()
+    assert getattr(await rota.testing.drain(shop.app), outcome) == 1
+
+
 # What is refused
 
 

@@ -237,8 +237,11 @@ class Stepped(Worker):
         for each in sorted(ended, key=lambda each: (each.ends, each.run.id)):
             self._settler.add(each.ended)
             self._quarantined.discard(each.run.id)
-            self.counts[each.ended.outcome] += 1
+            if not each.ended.completed:
+                self.counts[each.ended.outcome] += 1
         gone = {(each.run.id, each.run.attempt) for each in ended}
         self.going = [each for each in self.going if (each.run.id, each.run.attempt) not in gone]
+        before = self._settler.completed.copy()
         while await self._settler.run_once():
             pass
+        self.counts.update(self._settler.completed - before)

@@ -84,8 +84,7 @@ class Worker:
         self.worn_out = False
         """Whether it ended because too many tasks do not stop when told to."""
         self._looked_for_strays = clock.monotonic()
-        self.outcomes: Counter[Outcome] = Counter()
-        """How the attempts ended that it executed."""
+        self._outcomes: Counter[Outcome] = Counter()
         self._spawned: set[asyncio.Task[None]] = set()
         self._claimer = Claimer(database, self.runs, lambda: self.id, settings.queues, settings.slots)
         self._executor = Executor(tasks, self._context, settings.most_stuck, lambda: Holder(self.id, database.address))
@@ -96,6 +95,11 @@ class Worker:
         self.sweeper = Sweeper(
             database, self.workers, self._tell, self.admitter.bell.ring, lease=settings.lease, keep=settings.keep
         )
+
+    @property
+    def outcomes(self) -> Counter[Outcome]:
+        """How the attempts ended that it executed."""
+        return self._outcomes + self._settler.completed
 
     @property
     def fenced(self) -> int:
@@ -231,7 +235,8 @@ class Worker:
             if ended.outcome in ("failed", "retry") and not ended.completed:  # which may well have succeeded
                 said = "" if ended.error is None else f"{ended.error.kind}: {ended.error.message}".splitlines()[0]
                 _log.warning("run %s of %s: attempt %s: %s: %s", run.id, run.task, run.attempt, ended.outcome, said)
-            self.outcomes[ended.outcome] += 1
+            if not ended.completed:
+                self._outcomes[ended.outcome] += 1
             word = self._progress.take(run)
             self._settler.add(ended if word is None else replace(ended, progress=word))
             self._claimer.learn(clock.monotonic() - attempt.began)
