@@ -68,6 +68,24 @@ def fork_while_another_thread_calls() -> None:
     thread.join()
 
 
+def fork_with_a_lock() -> None:
+    """What the parent has taken is not the child's, and what the child takes is not the parent's."""
+    free, taken = calls.lock("free"), calls.lock("taken")
+    taken.acquire()
+    child = os.fork()
+    if child == 0:
+        assert (taken.held, taken.fence, taken.acquire()) == (False, 0, False)
+        with free:
+            calls.enqueue(note.call("child"))
+        sys.stdout.write(f"{free.fence} ")
+        sys.exit()
+    assert os.waitpid(child, 0)[1] == 0
+    assert taken.held
+    taken.extend()
+    assert taken.release()
+    calls.enqueue(note.call("parent"))
+
+
 def fork_in_an_event_loop() -> None:
     """The app is open in the parent, and not by `Blocking`, so nobody closes it."""
 

@@ -11,6 +11,8 @@ from typing import Any
 import aiosqlite
 import asyncpg
 import psycopg
+import psycopg2
+import psycopg2.extras
 import sqlalchemy
 from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
@@ -96,6 +98,18 @@ async def lend_psycopg(url: str) -> AsyncIterator[Lent]:
 
 
 @asynccontextmanager
+async def lend_psycopg2(url: str) -> AsyncIterator[Lent]:
+    connection = psycopg2.connect(url, cursor_factory=psycopg2.extras.RealDictCursor)
+
+    def execute(text: str) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(text)
+
+    yield Lent(connection, execute, lambda word: getattr(connection, word)())
+    connection.close()
+
+
+@asynccontextmanager
 async def lend_async_psycopg(url: str) -> AsyncIterator[Lent]:
     connection = await psycopg.AsyncConnection.connect(url, cursor_factory=psycopg.AsyncClientCursor)
     yield plain(connection)
@@ -171,6 +185,9 @@ POSTGRES: dict[str, Lender] = {
     "asyncpg": lend_asyncpg,
     "psycopg": lend_psycopg,
     "psycopg, async": lend_async_psycopg,
+    "psycopg2": lend_psycopg2,
+    "sqlalchemy, psycopg2": lend_core("psycopg2"),
+    "sqlalchemy, psycopg2, session": lend_session("psycopg2"),
     "sqlalchemy, psycopg": lend_core("psycopg"),
     "sqlalchemy, psycopg, session": lend_session("psycopg"),
     "sqlalchemy, psycopg, scoped session": lend_session("psycopg", scoped=True),

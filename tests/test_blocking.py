@@ -2,6 +2,9 @@
 
 import asyncio
 import inspect
+import json
+import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -9,6 +12,8 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from datetime import timedelta
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +25,10 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import Session
 from tests.lenders import alchemy_url
 from tests.servers import ROOT
+from tests.stores import ask
 
 import rota
+from rota import clock
 
 
 @pytest.fixture
@@ -112,7 +119,96 @@ def test_schedules_are_put_changed_held_and_removed(calls: rota.Blocking, app: r
     assert calls.schedules.remove("s") == 1
     assert [each.key for each in calls.schedules.list()] == ["t"]
     calls.pause(note="holidays")
+    assert calls.schedules.status().paused is not None
     calls.resume()
+    assert calls.schedules.status().paused is None
+
+
+def test_schedules_tell_what_became_of_them(calls: rota.Blocking, app: rota.Rota) -> None:
+    calls.schedules.put_many([rota.Schedule(f"s{n}", call(app), rota.Every("1h", since="success")) for n in range(3)])
+    assert calls.schedules.spread(prefix="s", window="1h") == 3
+    assert calls.schedules.revisions("s0")[-1].version == 1
+    assert calls.schedules.status().counts == {"active": 3}
+    assert calls.schedules.failing() == []
+    calls.schedules.put(schedule(app, "hourly"))
+    now = clock.now()
+    assert calls.schedules.backfill("hourly", now - timedelta(hours=3), now).count == 3
+
+
+def test_runs_are_counted_by_the_hour_and_workers_and_queues_are_named(
+    calls: rota.Blocking, app: rota.Rota, store: str
+) -> None:
+    first, second = calls.enqueue_many([call(app), call(app)])
+    calls.runs.cancel(first)
+    assert [(each.queue, each.state, each.number) for each in calls.queues()] == [("default", "ready", 1)]
+    assert calls.workers() == []
+    with worker(store):
+        calls.runs.wait(second, timeout="1m")
+        assert len(calls.workers()) == 1
+    assert [(each.state, each.runs) for each in calls.runs.hours(task="note")] == [("cancelled", 1), ("succeeded", 1)]
+
+
+def test_limits_are_put_listed_held_and_removed(calls: rota.Blocking, app: rota.Rota) -> None:
+    calls.limits.put("host:*", rota.Limit(at_once=1))
+    with calls.limits.hold("host:one"):
+        assert [(each.key, each.busy) for each in calls.limits.list()] == [("host:*", 1)]
+        with pytest.raises(rota.TimedOut), calls.limits.hold("host:one", wait="10ms"):
+            raise AssertionError
+        with calls.limits.hold("host:two"):
+            assert calls.limits.list()[0].busy == 2
+    with pytest.raises(ZeroDivisionError), calls.limits.hold("host:one"):
+        raise ZeroDivisionError
+    assert calls.limits.list()[0].busy == 0
+    run = calls.enqueue(call(app), limits=["host:one"])
+    assert calls.limits.waits_for(run.id) is None
+    calls.limits.remove("host:*")
+    with pytest.raises(rota.UnknownLimit):
+        calls.limits.remove("host:*")
+
+
+async def test_a_hold_in_a_plain_task_uses_the_room_of_its_run(app: rota.Rota) -> None:
+    calls = rota.Blocking(app)
+
+    @app.task(name="polite", limits=["host:one"])
+    def polite() -> int:
+        with calls.limits.hold("host:one", wait="1m"):  # it would wait for itself, if it were not known as the run
+            return calls.limits.list()[0].busy
+
+    await app.__aenter__()
+    await app.limits.put("host:*", rota.Limit(at_once=1))
+    async with app.running(scheduler=False):
+        run = await polite.enqueue()
+        assert (await app.runs.wait(run.id, timeout="1m")).state == "succeeded"
+    await app.__aexit__()
+
+
+def test_a_lock_has_one_holder_at_a_time(calls: rota.Blocking) -> None:
+    with calls.lock("invoices", ttl="60s") as lock:
+        assert (lock.name, lock.fence, lock.held) == ("invoices", 1, True)
+        lock.extend("5m")
+        with pytest.raises(rota.LockHeld), calls.lock("invoices"):
+            raise AssertionError
+        assert not calls.lock("invoices", wait="1ms").acquire()
+    assert not lock.held
+    other = calls.lock("invoices")
+    assert other.acquire()
+    assert (other.fence, other.release(), other.release()) == (2, True, False)
+    with pytest.raises(ZeroDivisionError), calls.lock("invoices"):
+        raise ZeroDivisionError
+    assert calls.lock("invoices").acquire()
+
+
+def test_a_lock_that_another_has_taken_is_told_at_the_end(calls: rota.Blocking, app: rota.Rota) -> None:
+    with pytest.raises(rota.LockLost), calls.lock("invoices") as lock:
+        take_away(app, lock.name)
+
+
+def take_away(app: rota.Rota, name: str) -> None:
+    """Let another take a lock, as if its time had been over."""
+    loop = app.loop
+    assert loop is not None
+    text = "UPDATE rota_locks SET token = 'another', fence = fence + 1 WHERE name = :name"
+    asyncio.run_coroutine_threadsafe(ask(app.database, text, name=name), loop).result()
 
 
 def test_errors_are_those_of_the_async_calls(calls: rota.Blocking, app: rota.Rota) -> None:
@@ -127,10 +223,32 @@ def test_errors_are_those_of_the_async_calls(calls: rota.Blocking, app: rota.Rot
         calls.runs.wait(calls.enqueue(call(app)).id, timeout="1ms")
 
 
-def test_a_call_has_the_signature_and_the_words_of_the_async_one() -> None:
-    for mine, its in ((rota.Blocking.enqueue, rota.Rota.enqueue), (rota.Blocking.enqueue_many, rota.Rota.enqueue_many)):
-        assert inspect.signature(mine) == inspect.signature(its)
-        assert mine.__doc__ == its.__doc__
+OTHERWISE = {
+    "Rota": {"open", "close", "connect", "migrate", "told", "put_declared", "tick"},
+    "Schedules": {"put_declared", "pause_all"},
+}
+"""What is awaited, and is not for code without an event loop, or is there in other words."""
+
+
+@pytest.mark.parametrize("part", ["", "runs", "schedules", "limits", "lock"])
+def test_every_call_is_there_with_the_signature_and_the_words_of_the_async_one(part: str) -> None:
+    app = rota.Rota("sqlite://")
+    calls = rota.Blocking(app)
+    if part == "lock":
+        its, mine = type(app.lock("one")), type(calls.lock("one"))
+    else:
+        its, mine = type(getattr(app, part, app)), type(getattr(calls, part, calls))
+    awaited = {
+        name: each
+        for name, each in vars(its).items()
+        if inspect.iscoroutinefunction(each)
+        and not name.startswith("_")
+        and name not in OTHERWISE.get(its.__name__, ())
+    }
+    assert awaited
+    for name, each in awaited.items():
+        assert inspect.signature(getattr(mine, name)) == inspect.signature(each)
+        assert getattr(mine, name).__doc__ == each.__doc__
 
 
 def test_workers_have_been_told_when_a_call_returns(calls: rota.Blocking, app: rota.Rota) -> None:
@@ -188,13 +306,16 @@ def test_what_nobody_keeps_is_closed_at_the_end_all_the_same(store: str) -> None
 async def test_where_an_event_loop_runs_a_call_is_refused(app: rota.Rota) -> None:
     calls = rota.Blocking(app)
     refused: dict[str, Callable[[], Any]] = {
-        "app.enqueue": lambda: calls.enqueue(call(app)),
-        "app.runs.get": lambda: calls.runs.get(1),
-        "app.schedules.put": lambda: calls.schedules.put(schedule(app), connection=object()),
-        "app.open": calls.open,
+        "await app.enqueue(…)": lambda: calls.enqueue(call(app)),
+        "await app.runs.get(…)": lambda: calls.runs.get(1),
+        "await app.schedules.put(…)": lambda: calls.schedules.put(schedule(app), connection=object()),
+        "await app.lock(…).acquire(…)": lambda: calls.lock("one").acquire(),
+        "async with app.lock(…)": lambda: calls.lock("one").__enter__(),
+        "async with app.limits.hold(…)": lambda: calls.limits.hold("one").__enter__(),
+        "async with app": calls.open,
     }
     for words, wrong in refused.items():
-        with pytest.raises(rota.WouldBlock, match=rf"an event loop runs in this thread.*: use await {words}\(…\)$"):
+        with pytest.raises(rota.WouldBlock, match=rf"an event loop runs in this thread.*: use {re.escape(words)}$"):
             wrong()
     assert loops() == 0
 
@@ -296,6 +417,7 @@ def test_a_program_that_just_ends_has_stored_its_runs_and_closes_in_order(store:
         ("fork_before_the_first_call", 1, ["child", "parent"]),
         ("fork_after_the_first_call", 1, ["child", "parent", "parent"]),
         ("fork_while_another_thread_calls", 8, ["child"] * 8),
+        ("fork_with_a_lock", 1, ["child", "parent"]),
     ],
 )
 def test_a_forked_process_begins_anew_and_leaves_its_parent_alone(
@@ -312,6 +434,44 @@ def test_a_file_that_is_open_in_an_event_loop_is_not_used_by_a_forked_process(st
     else:
         assert "was open in the process that this one was forked from" in said
         assert asyncio.run(texts(store)) == ["parent"]
+
+
+def asked(port: int, path: str) -> Any:
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("POST", path)
+    answer = connection.getresponse()
+    found = json.loads(answer.read())
+    connection.close()
+    assert answer.status == 200
+    return found
+
+
+def test_every_worker_of_a_server_that_loads_the_app_before_it_forks_enqueues(store: str) -> None:
+    options = ["--preload", "--workers", "2", "--bind", "127.0.0.1:0", "tests.gunicorn_app:web"]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "gunicorn", *options],
+        cwd=ROOT,
+        env=os.environ | {"ROTA_STORE": store},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stderr is not None
+    try:
+        port = next(int(found[1]) for line in server.stderr if (found := re.search(r"Listening at: .*:(\d+) ", line)))
+        with ThreadPoolExecutor(2) as threads:  # each is answered when both are there, so by different workers
+            answers = list(threads.map(lambda _: asked(port, "/meet"), range(2)))
+        workers = {each["worker"] for each in answers}
+        assert len(workers) == 2
+        assert server.pid not in workers
+        assert {each["loops"] for each in answers} == {1}
+        runs = [run for each in answers for run in each["runs"]]
+        assert sorted(asked(port, "/runs")) == sorted(runs)
+        assert len(set(runs)) == 4
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+    assert server.returncode == 0
+    assert asyncio.run(texts(store)) == ["after", "after", "before", "before", "loaded"]
 
 
 # On the caller's own connection
@@ -386,7 +546,7 @@ def test_a_connection_that_must_be_awaited_is_refused(calls: rota.Blocking, app:
         return [aiosqlite.connect(":memory:"), create_async_engine("sqlite+aiosqlite://").connect()]
 
     for wrong in asyncio.run(connected()):
-        with pytest.raises(rota.Invalid, match=r"would have to be awaited; use a connection of sqlite3, psycopg 3"):
+        with pytest.raises(rota.Invalid, match=r"would have to be awaited; use a connection of sqlite3, psycopg2,"):
             calls.enqueue(call(app), connection=wrong)
     with pytest.raises(rota.Invalid, match=r"does not go with the store"):
         calls.enqueue(call(app), connection="a string")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from uuid import uuid4
 import aiosqlite
 import asyncpg
 import psycopg
+import psycopg2
 import pytest
 import sqlalchemy
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -22,6 +24,7 @@ from tests.servers import psql
 from tests.stores import ask, emptied, until
 
 import rota
+from rota import clock
 
 HARD = ['"', "\\", "'", "{}", ",", "NULL", "", " ", "%s %(x)s %", "$1 :x ::text", "\n\t", "ß€😀", 'a\\"b']
 """Texts that are something else to some driver, if they are not bound well."""
@@ -173,17 +176,53 @@ async def trigger(app: rota.Rota, connection: Any) -> None:
     assert (await app.schedules.trigger("old", connection=connection)).count == 1
 
 
+async def backfill(app: rota.Rota, connection: Any) -> None:
+    end = clock.now()
+    many = await app.schedules.backfill("old", end - timedelta(hours=2), end, connection=connection)
+    assert many.count >= 1
+
+
+async def spread(app: rota.Rota, connection: Any) -> None:
+    new = [rota.Schedule(f"new-{n}", call(app), rota.Every("1h", since="success")) for n in range(3)]
+    await app.schedules.put_many(new, connection=connection)
+    assert await app.schedules.spread(prefix="new-", window="10h", connection=connection) == 3
+
+
+async def put_limit(app: rota.Rota, connection: Any) -> None:
+    await app.limits.put("host:*", rota.Limit(at_once=1, gap="1s"), connection=connection)
+
+
+async def remove_limit(app: rota.Rota, connection: Any) -> None:
+    await app.limits.remove("gpu", connection=connection)
+    with pytest.raises(rota.UnknownLimit):
+        await app.limits.remove("gpu", connection=connection)
+
+
 @pytest.mark.parametrize(
     "verb",
-    [put, put_many, change, change_those_it_has_just_put, pause, resume, remove, trigger],
+    [
+        put,
+        put_many,
+        change,
+        change_those_it_has_just_put,
+        pause,
+        resume,
+        remove,
+        trigger,
+        backfill,
+        spread,
+        put_limit,
+        remove_limit,
+    ],
     ids=lambda v: v.__name__,
 )
-async def test_schedules_are_changed_if_and_only_if_the_caller_commits(
+async def test_schedules_and_limits_are_changed_if_and_only_if_the_caller_commits(
     shop: Shop, verb: Callable[[rota.Rota, Any], Awaitable[None]]
 ) -> None:
     app = shop.app
     await app.schedules.put_many([schedule(app, "old", tags=["tagged"]), schedule(app, "held")])
     await app.schedules.pause("held")
+    await app.limits.put("gpu", rota.Limit(at_once=1))
     before = await picture(shop)
     async with shop.lend(shop.url) as lent:
         await verb(app, lent.connection)
@@ -201,7 +240,8 @@ async def picture(shop: Shop) -> list[Any]:
     schedules = [
         (each.key, each.state, str(each.rule), each.priority, each.version) for each in await shop.app.schedules.list()
     ]
-    return [schedules, [each.id for each in await shop.app.runs.list()]]
+    limits = [each.key for each in await shop.app.limits.list()]
+    return [schedules, limits, [each.id for each in await shop.app.runs.list()]]
 
 
 # Waking
@@ -222,6 +262,17 @@ async def test_workers_are_told_by_the_commit_and_not_before(shop: Shop) -> None
         await lent.commit()
         await until(lambda: heard >= {"ready", "waiting", "schedules"})
     shop.app.database.unlisten(heard.add)
+
+
+async def test_a_limit_lets_in_what_waited_when_the_caller_has_taken_it_away(shop: Shop) -> None:
+    await shop.app.limits.put("gpu", rota.Limit(at_once=1))
+    async with shop.app.running(scheduler=False), shop.app.limits.hold("gpu"):
+        made = await shop.app.enqueue(call(shop.app), limits=["gpu"])
+        async with shop.lend(shop.url) as lent:
+            await shop.app.limits.remove("gpu", connection=lent.connection)
+            assert (await shop.app.runs.get(made.id)).state == "waiting"
+            await lent.commit()
+        assert (await shop.app.runs.wait(made.id, timeout="1m")).state == "succeeded"
 
 
 async def test_a_worker_begins_when_the_caller_has_committed(shop: Shop) -> None:
@@ -261,6 +312,22 @@ async def test_a_run_is_completed_if_and_only_if_its_task_commits(shop: Shop, en
     )
 
 
+@pytest.mark.parametrize("shop", ["aiosqlite", "asyncpg"], indirect=True)
+@pytest.mark.parametrize(("end", "outcome"), [("commit", "succeeded"), ("rollback", "failed")])
+async def test_a_run_that_its_task_completes_counts_as_what_became_of_it(shop: Shop, end: str, outcome: str) -> None:
+    @shop.app.task(name="effect")
+    async def effect() -> None:
+        async with shop.lend(shop.url) as lent:
+            await rota.current_run().complete(connection=lent.connection)
+            await (lent.commit() if end == "commit" else lent.rollback())
+
+    await effect.enqueue()
+    ticked = await shop.app.tick()
+    assert (ticked.outcomes, ticked.ok) == ({outcome: 1}, end == "commit")
+    await effect.enqueue()
+    assert getattr(await rota.testing.drain(shop.app), outcome) == 1
+
+
 # What is refused
 
 
@@ -281,6 +348,12 @@ async def autocommit_asyncpg(url: str) -> tuple[Any, Any]:
 
 async def autocommit_psycopg(url: str) -> tuple[Any, Any]:
     connection = psycopg.connect(url, autocommit=True)
+    return connection, connection.close
+
+
+async def autocommit_psycopg2(url: str) -> tuple[Any, Any]:
+    connection = psycopg2.connect(url)
+    connection.autocommit = True
     return connection, connection.close
 
 
@@ -315,6 +388,8 @@ AUTOCOMMIT: dict[str, Callable[[str], Awaitable[tuple[Any, Any]]]] = {
     "asyncpg": autocommit_asyncpg,
     "psycopg": autocommit_psycopg,
     "psycopg, async": autocommit_async_psycopg,
+    "psycopg2": autocommit_psycopg2,
+    "sqlalchemy, psycopg2": autocommit_core("psycopg2"),
     "sqlalchemy, psycopg": autocommit_core("psycopg"),
     "sqlalchemy, async psycopg": autocommit_async_core("psycopg"),
     "sqlalchemy, asyncpg": autocommit_async_core("asyncpg"),
@@ -375,12 +450,24 @@ async def test_a_connection_to_another_database_is_refused(shop: Shop, tmp_path:
         assert await another.runs.list() == []
 
 
+@pytest.mark.parametrize("name", LENDERS)
+async def test_a_store_without_tables_says_what_to_do(tmp_path: Path, postgres_database: str, name: str) -> None:
+    url = postgres_database if name in POSTGRES else f"sqlite:///{tmp_path}/rota.db"
+    app = rota.Rota(url)
+    app.task(name="note")(note)
+    async with LENDERS[name](url) as lent:
+        await lent.do("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+        with pytest.raises(rota.NotMigrated, match=r"tables are not there.*: run rota migrate, or open the app once"):
+            await app.enqueue(call(app), connection=lent.connection)
+        await lent.rollback()
+
+
 async def test_a_connection_to_the_other_kind_of_store_is_refused(
     shop: Shop, tmp_path: Path, postgres_store: str
 ) -> None:
     sqlite = shop.url.startswith("sqlite")
     url = postgres_store if sqlite else f"sqlite:///{tmp_path}/rota.db"
-    names = "sqlite3, aiosqlite or SQLAlchemy" if sqlite else "asyncpg, psycopg 3 or SQLAlchemy"
+    names = "sqlite3, aiosqlite or SQLAlchemy" if sqlite else "asyncpg, psycopg or SQLAlchemy"
     for name in ("psycopg", "sqlalchemy, asyncpg") if sqlite else ("sqlite3", "sqlalchemy, aiosqlite"):
         async with LENDERS[name](url) as lent:
             with pytest.raises(rota.Invalid, match=rf"does not go with the store; use a connection of {names} to"):
@@ -424,6 +511,6 @@ async def test_a_server_that_does_not_tell_its_number_is_trusted(postgres_databa
 
 
 def test_no_driver_is_imported_before_somebody_uses_it() -> None:
-    code = "import rota, sys; print(sorted({'psycopg', 'sqlalchemy', 'aiosqlite'} & set(sys.modules)))"
+    code = "import rota, sys; print(sorted({'psycopg', 'psycopg2', 'sqlalchemy', 'aiosqlite'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

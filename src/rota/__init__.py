@@ -4,11 +4,14 @@ What is here is the public API; nothing outside imports deeper.
 """
 
 from rota import testing, times
-from rota.app import Rota
+from rota.app import Rota, current_app
+from rota.application import Application, Page
 from rota.blocking import Blocking
 from rota.busy import Busy
 from rota.context import CurrentRun, current_run
 from rota.control import Cancel, RetryLater, Snooze
+from rota.db.database import Database
+from rota.db.transaction import Transaction
 from rota.engine.tick import Ticked
 from rota.errors import (
     ChildDied,
@@ -28,6 +31,7 @@ from rota.errors import (
     LockLost,
     MissingExtra,
     NoCurrentRun,
+    NotMigrated,
     OutdatedVersion,
     RotaError,
     ScheduleExists,
@@ -46,7 +50,7 @@ from rota.errors import (
 )
 from rota.limit import Limit
 from rota.locks import Lock
-from rota.model import Attempt, Run, RunError
+from rota.model import Attempt, Finding, Run, RunError
 from rota.schedule import Schedule
 from rota.schedules import PutCounts, Upcoming, Why
 from rota.simulation import Simulated, simulate
@@ -55,7 +59,7 @@ from rota.store.limits import LimitState
 from rota.store.schedule_reads import FiringState, HeldState, Revision, SchedulesStatus, ScheduleState
 from rota.store.schedule_rows import Triggered
 from rota.store.tokens import TokenState
-from rota.tasks import Call, Task
+from rota.tasks import Call, Task, task
 from rota.times import Adaptive, AnyOf, At, Calendar, Cron, Every, OnFailure, Retry, Rule
 from rota.tokens import Caller, NewToken, Role
 from rota.version import __version__
@@ -63,6 +67,7 @@ from rota.version import __version__
 __all__ = [
     "Adaptive",
     "AnyOf",
+    "Application",
     "At",
     "Attempt",
     "Blocking",
@@ -75,7 +80,9 @@ __all__ = [
     "CopyRefused",
     "Cron",
     "CurrentRun",
+    "Database",
     "Every",
+    "Finding",
     "FiringState",
     "HeldState",
     "Hour",
@@ -98,8 +105,10 @@ __all__ = [
     "MissingExtra",
     "NewToken",
     "NoCurrentRun",
+    "NotMigrated",
     "OnFailure",
     "OutdatedVersion",
+    "Page",
     "PutCounts",
     "Retry",
     "RetryLater",
@@ -123,6 +132,7 @@ __all__ = [
     "Ticked",
     "TimedOut",
     "TokenState",
+    "Transaction",
     "Triggered",
     "UnknownLimit",
     "UnknownRun",
@@ -135,8 +145,10 @@ __all__ = [
     "Why",
     "WouldBlock",
     "__version__",
+    "current_app",
     "current_run",
     "simulate",
+    "task",
     "testing",
     "times",
 ]

@@ -9,18 +9,23 @@ import atexit
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future, wait
 from functools import wraps
+from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 from weakref import WeakSet
 
 from rota.app import Rota
 from rota.context import current_run
+from rota.db.database import Database
 from rota.db.drivers import must_be_awaited
 from rota.errors import Invalid, RotaError, StoreUnavailable, WouldBlock
+from rota.limits import Limits
+from rota.locks import Lock
 from rota.runs import Runs
 from rota.schedules import Schedules
+from rota.times.policies import Length
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -28,7 +33,7 @@ T = TypeVar("T")
 
 _LOOK_SECONDS = 1.0
 """How often to look whether the event loop is still there."""
-_ALLOWED = "use a connection of sqlite3, psycopg 3 (psycopg.Connection) or SQLAlchemy (Connection, Session)"
+_ALLOWED = "use a connection of sqlite3, psycopg2, psycopg 3 (psycopg.Connection) or SQLAlchemy (Connection, Session)"
 
 
 class _Calls(Generic[S]):
@@ -45,7 +50,7 @@ def _waited(method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> Call
 
     @wraps(method)
     def call(self: _Calls[S], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        name = f"{self._name}.{method.__name__}"
+        name = f"await {self._name}.{method.__name__}(…)"
         work = lambda: method(self._part(), *args, **kwargs)  # noqa: E731
         return self._hands.do(name, work, kwargs.get("connection"))
 
@@ -62,6 +67,7 @@ class BlockingRuns(_Calls[Runs]):
     wait = _waited(Runs.wait)
     cancel = _waited(Runs.cancel)
     retry = _waited(Runs.retry)
+    hours = _waited(Runs.hours)
 
 
 class BlockingSchedules(_Calls[Schedules]):
@@ -73,6 +79,7 @@ class BlockingSchedules(_Calls[Schedules]):
     pause = _waited(Schedules.pause)
     resume = _waited(Schedules.resume)
     remove = _waited(Schedules.remove)
+    spread = _waited(Schedules.spread)
     trigger = _waited(Schedules.trigger)
     backfill = _waited(Schedules.backfill)
     get = _waited(Schedules.get)
@@ -80,6 +87,72 @@ class BlockingSchedules(_Calls[Schedules]):
     upcoming = _waited(Schedules.upcoming)
     firings = _waited(Schedules.firings)
     why = _waited(Schedules.why)
+    revisions = _waited(Schedules.revisions)
+    status = _waited(Schedules.status)
+    failing = _waited(Schedules.failing)
+
+
+class BlockingLimits(_Calls[Limits]):
+    """`app.limits`, without `await`."""
+
+    put = _waited(Limits.put)
+    list = _waited(Limits.list)
+    remove = _waited(Limits.remove)
+    waits_for = _waited(Limits.waits_for)
+
+    @contextlib.contextmanager
+    def hold(self, key: str, *, wait: Length | None = None) -> Iterator[None]:
+        """Do what `app.limits.hold` does, with a plain `with`."""
+        name = f"async with {self._name}.hold(…)"
+        inside = self._part().hold(key, wait=wait)
+        self._hands.do(name, inside.__aenter__)
+        try:
+            yield
+        finally:
+            self._hands.do(name, lambda: inside.__aexit__(None, None, None))
+
+
+class BlockingLock(_Calls[Lock]):
+    """A `rota.Lock`, without `await`; for one thread at a time."""
+
+    acquire = _waited(Lock.acquire)
+    extend = _waited(Lock.extend)
+    release = _waited(Lock.release)
+
+    def __init__(self, hands: "_Hands", make: Callable[[], Lock], where: Callable[[], Database]) -> None:
+        super().__init__(hands, "app.lock(…)", self._here)
+        self._make, self._where = make, where
+        self._lock, self._made_for = make(), where()
+
+    def _here(self) -> Lock:
+        """Return the lock; in a process that was forked since, another: what was taken is the other process's."""
+        if self._made_for is not self._where():
+            self._lock, self._made_for = self._make(), self._where()
+        return self._lock
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._here().name
+
+    @property
+    def fence(self) -> int:
+        """The number of the last acquisition; 0 before the first."""
+        return self._here().fence
+
+    @property
+    def held(self) -> bool:
+        """Whether the lock is certainly this holder's now, by this machine's monotonic clock; asks nobody."""
+        return self._here().held
+
+    def __enter__(self) -> Self:
+        self._hands.do("async with app.lock(…)", lambda: self._here().__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._hands.do("async with app.lock(…)", lambda: self._here().__aexit__(kind, error, trace))
 
 
 class Blocking(_Calls[Rota]):
@@ -93,20 +166,28 @@ class Blocking(_Calls[Rota]):
     enqueue_many = _waited(Rota.enqueue_many)
     pause = _waited(Rota.pause)
     resume = _waited(Rota.resume)
+    workers = _waited(Rota.workers)
+    queues = _waited(Rota.queues)
 
     def __init__(self, app: Rota) -> None:
         super().__init__(_Hands(app), "app", lambda: app)
         self.runs = BlockingRuns(self._hands, "app.runs", lambda: app.runs)
         self.schedules = BlockingSchedules(self._hands, "app.schedules", lambda: app.schedules)
+        self.limits = BlockingLimits(self._hands, "app.limits", lambda: app.limits)
+
+    def lock(self, name: str, *, ttl: Length = "60s", wait: Length | None = None) -> BlockingLock:
+        """Return a lock for `with`, which takes it, after so long a `wait` at most where another holds it."""
+        app = self._part()
+        return BlockingLock(self._hands, lambda: app.lock(name, ttl=ttl, wait=wait), lambda: app.database)
 
     def complete(self, result: Any = None, *, connection: Any) -> None:
         """Do what `current_run().complete` does, in a task that is a plain `def`."""
         work = lambda: current_run().complete(result, connection=connection)  # noqa: E731
-        self._hands.do("current_run().complete", work, connection)
+        self._hands.do("await rota.current_run().complete(…)", work, connection)
 
     def open(self) -> None:
         """Open the store, and bring its tables up to date, unless the app is open already."""
-        self._hands.loop("app.open")
+        self._hands.loop("async with app")
 
     def close(self) -> None:
         """Close the store, if it was opened here; the next call opens it again."""

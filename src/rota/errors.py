@@ -18,6 +18,7 @@ RotaError
 ├── LockLost                    the lock's time was over, and another has taken it since: `.name`
 ├── MissingExtra (an ImportError)   a part of Rota that was not installed: `.extra`
 ├── NoCurrentRun                the code is not inside a run
+├── NotMigrated                 the store's tables are not there, or older than this Rota
 ├── ScheduleExists              a schedule was only to be made, and there is one: `.key`
 ├── SchemaTooNew                the store was made by a newer Rota: `.owner`, `.found`, `.known`
 ├── StoreUnavailable            the store does not answer now; what was asked may be asked again
@@ -170,6 +171,14 @@ class NoCurrentRun(RotaError):
     def __str__(self) -> str:
         """Say where it would be."""
         return "there is no current run here: this is for code that a worker calls"
+
+
+class NotMigrated(RotaError):
+    """The store's tables are not there, or older than this Rota."""
+
+    def __str__(self) -> str:
+        """Say what to do."""
+        return "the store's tables are not there, or older than this Rota: run rota migrate, or open the app once"
 
 
 class ScheduleExists(RotaError):
@@ -326,7 +335,7 @@ class WouldBlock(RotaError, RuntimeError):
 
     def __str__(self) -> str:
         """Say what to use."""
-        return f"an event loop runs in this thread, and the call would hold it up: use await {self.call}(…)"
+        return f"an event loop runs in this thread, and the call would hold it up: use {self.call}"
 
 
 def _shown(value: object, most: int = 80) -> str:

@@ -5,14 +5,18 @@ import builtins
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeVar
 
 from rota import clock, context, limit
-from rota.db.database import Database
+from rota.db.borrowed import run_on
+from rota.db.database import Database, Work
 from rota.errors import Invalid, StoreUnavailable, TimedOut, UnknownLimit
 from rota.limit import Limit
 from rota.store.limits import Asked, LimitState, LimitStore
 from rota.times.durations import duration
 from rota.times.policies import Length
+
+T = TypeVar("T")
 
 _log = logging.getLogger("rota.limits")
 _ASK_SECONDS = 2.0
@@ -31,28 +35,34 @@ class Limits:
         self._store = LimitStore(database)
         self._knock = knock
 
-    async def put(self, key: str, limited: Limit) -> None:
+    async def put(self, key: str, limited: Limit, *, connection: Any = None) -> None:
         """Put a limit in force at once, everywhere: for a key, or for each key of a group such as `host:*`.
 
         `task:NAME` and `queue:NAME` limit all runs of a task or a queue; other keys limit the runs that name them. A
         key's own limit goes before its group's. What is under way already is counted, not stopped.
+
+        With `connection` it is in force from the moment that the caller's transaction on it commits. Until then nothing
+        under any limit is let in, and what others store may miss a new limit of its task or queue.
         """
         if not isinstance(limited, Limit):
             raise Invalid("limit", limited, "use a rota.Limit(…)", "is not a limit")
         name = limit.pattern(key, limited)
-        await self._db.write(lambda: self._store.put(name, limited))
-        await self._db.write(lambda: self._store.call_back(name), single=True)  # what became ready while it was put
-        self._knock("waiting")
+        await self._write(lambda: self._store.put(name, limited), connection)
+        if connection is None:  # what became ready while it was put
+            await self._db.write(lambda: self._store.call_back(name), single=True)
 
     async def list(self) -> "builtins.list[LimitState]":
         """Return the limits by key, with how much of each is busy and how many due runs wait for it."""
         return await self._db.read(self._store.list)
 
-    async def remove(self, key: str) -> None:
-        """Take a limit out of force; raises `UnknownLimit` where there is none."""
-        if not isinstance(key, str) or "\0" in key or not await self._db.write(lambda: self._store.remove(key)):
+    async def remove(self, key: str, *, connection: Any = None) -> None:
+        """Take a limit out of force; raises `UnknownLimit` where there is none.
+
+        With `connection` it happens if and only if the caller's transaction on it commits.
+        """
+        known = isinstance(key, str) and "\0" not in key
+        if not known or not await self._write(lambda: self._store.remove(key), connection):
             raise UnknownLimit(key)
-        self._knock("waiting")
 
     async def waits_for(self, run: int) -> str | None:
         """Return what a due run waits for: a key, a group, or a worker of its queue; None if nothing."""
@@ -74,6 +84,13 @@ class Limits:
         finally:
             renewing.cancel()
             await self._give_back(key, asked, began=True)
+
+    async def _write(self, work: Work[T], connection: Any) -> T:
+        if connection is not None:
+            return await run_on(connection, self._db, work, "waiting")
+        found = await self._db.write(work)
+        self._knock("waiting")
+        return found
 
     async def _ask(self, key: str, wait: float | None) -> Asked:
         until = None if wait is None else clock.monotonic() + wait

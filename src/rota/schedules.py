@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from rota.answers import answer_words, held_words, now_words
 from rota.batches import in_batches
@@ -55,6 +55,8 @@ from rota.times.moments import HOUR, Instant, instant, micros, moment
 from rota.times.policies import Length, Policies
 from rota.times.rule import Rule
 from rota.times.spread import distribute
+
+T = TypeVar("T")
 
 _BATCH = 1_000
 _MOST_RULES = 2_000
@@ -315,28 +317,28 @@ class Schedules:
         window: Length = "1h",
         note: str | None = None,
         by: str | None = None,
+        connection: Any = None,
     ) -> int:
         """Spread what runs next of all with a tag or a prefix evenly over a window from now on; returns how many.
 
-        It concerns active anchored intervals with no run under way; they keep their order.
+        It concerns active anchored intervals with no run under way; they keep their order. With `connection` it happens
+        if and only if the caller's transaction on it commits.
         """
         length = duration(window, "window", least=1)
         if (tag is None) == (prefix is None):
             raise InvalidSchedule("spread", tag or prefix, "say one of: tag=…, prefix=…", "does not say which")
         author = _author(by, note)
         found: builtins.list[tuple[datetime, str]] = []
-        async for batch in self._states(tag, prefix):
-            keys = [each.key for each in batch]
-            able = await self._db.write(lambda keys=keys: self._store.askable(keys))  # type: ignore[misc]
+        async for batch in self._states(tag, prefix, connection):
+            able = await self._write(partial(self._store.askable, [each.key for each in batch]), connection)
             found += [(each.next_due or _FIRST, each.key) for each in batch if each.key in able]
-        start = await self._db.read(self._reads.now)
+        start = await self._read(self._reads.now, connection)
         places = [start + offset for offset in distribute(len(found), length)]
         ordered = list(zip((key for _, key in sorted(found)), places, strict=True))
         count = 0
         for at in range(0, len(ordered), _BATCH):
-            wanted = dict(ordered[at : at + _BATCH])
-            count += len(await self._db.write(lambda wanted=wanted: self._store.ask(wanted, author)))  # type: ignore[misc]
-        self._knock("schedules")
+            work = partial(self._store.ask, dict(ordered[at : at + _BATCH]), author)
+            count += len(await self._write(work, connection, "schedules"))
         return count
 
     async def trigger(
@@ -352,11 +354,21 @@ class Schedules:
         return found
 
     async def backfill(
-        self, key: str, start: datetime, end: datetime, *, note: str | None = None, by: str | None = None
+        self,
+        key: str,
+        start: datetime,
+        end: datetime,
+        *,
+        note: str | None = None,
+        by: str | None = None,
+        connection: Any = None,
     ) -> Triggered:
-        """Run the due instants from `start` on, before `end`, once more, in order, as the overlap policy lets them."""
+        """Run the due instants from `start` on, before `end`, once more, in order, as the overlap policy lets them.
+
+        With `connection` it happens if and only if the caller's transaction on it commits.
+        """
         first, last = instant(start, "start"), instant(end, "end")
-        found = await self.get(key)
+        found = await self._get(key, connection)
         if isinstance(found.rule, Every) and found.rule.anchored:
             raise InvalidSchedule("key", key, "it counts from its last run; trigger it instead", "has no past instants")
         named = _instants(found.rule, first - 1, last)
@@ -365,10 +377,10 @@ class Schedules:
             raise InvalidSchedule("start", f"{start} to {end}", "use a range with due instants", "has none")
         if len(dues) > MOST_BACKFILLED:
             raise InvalidSchedule("end", end, f"use a range of up to {MOST_BACKFILLED:,} instants", "is too far")
-        if dues[-1] > await self._db.read(self._reads.now):
+        if dues[-1] > await self._read(self._reads.now, connection):
             raise InvalidSchedule("end", end, "use a range that is past", "lies ahead")
         author = _author(by, note)
-        made: Triggered = await self._write(partial(self._store.backfill, key, dues, author), None, *_ALL_TOPICS)
+        made: Triggered = await self._write(partial(self._store.backfill, key, dues, author), connection, *_ALL_TOPICS)
         return made
 
     # As a whole
@@ -417,6 +429,15 @@ class Schedules:
             self._knock(topic)
         return found
 
+    async def _read(self, work: Work[T], connection: Any) -> T:
+        return await (self._db.read(work) if connection is None else run_on(connection, self._db, work))
+
+    async def _get(self, key: str, connection: Any = None) -> ScheduleState:
+        found = await self._read(lambda: self._reads.get(schedule_key(key)), connection)
+        if found is None:
+            raise UnknownSchedule(key)
+        return found
+
     async def _each(
         self, key: str | None, tag: str | None, prefix: str | None, work: Callable[..., Any], connection: Any
     ) -> int:
@@ -449,7 +470,7 @@ class Schedules:
         after = ""
         while True:
             page = partial(self._reads.list, tag=tag, prefix=prefix, after=after, most=_BATCH)
-            batch = await (self._db.read(page) if connection is None else run_on(connection, self._db, page))
+            batch = await self._read(page, connection)
             if not batch:
                 return
             yield batch
@@ -459,10 +480,7 @@ class Schedules:
 
     async def get(self, key: str) -> ScheduleState:
         """Return a schedule; raises `UnknownSchedule` where there is none."""
-        found = await self._db.read(lambda: self._reads.get(schedule_key(key)))
-        if found is None:
-            raise UnknownSchedule(key)
-        return found
+        return await self._get(key)
 
     async def list(
         self,

@@ -158,16 +158,61 @@ def block() -> None:
     assert_type(calls.schedules.get("key"), rota.ScheduleState)
     assert_type(calls.schedules.pause("key", note="why"), int)
     assert_type(calls.schedules.change("key", priority="high"), int)
+    assert_type(calls.schedules.revisions("key"), list[rota.Revision])
+    assert_type(calls.schedules.spread(tag="feeds"), int)
+    assert_type(calls.runs.hours(task="news"), list[rota.Hour])
+    assert_type(calls.limits.list(), list[rota.LimitState])
+    calls.limits.put("host:*", rota.Limit(at_once=1))
+    with calls.lock("invoices", ttl="60s") as lock, calls.limits.hold("host:one"):
+        assert_type(lock.fence, int)
+        assert_type(lock.acquire(), bool)
+        lock.extend([])  # error: arg-type
     with calls as same:
         assert_type(same, rota.Blocking)
     calls.enqueue(refresh.call(feed_id="x"))  # error: arg-type
     calls.enqueue(1)  # error: arg-type
     calls.enqueue(refresh.call(1), delays="5m")  # error: call-arg
     calls.runs.get("x")  # error: arg-type
+    calls.limits.put("host:*", 1)  # error: arg-type
+    calls.lock("invoices", ttl=None)  # error: arg-type
     calls.schedules.pause("key", notes="why")  # error: call-arg
     later: rota.Run[int]
     later = calls.enqueue(refresh.call(42))  # error: arg-type
     assert later
+
+
+@rota.task(timeout="30s")
+async def loose(size: int) -> str:
+    """Belong to no app."""
+    return "x" * size
+
+
+@rota.task
+def plainly(size: int) -> int:
+    """Belong to no app either."""
+    return size
+
+
+async def apply(rota_app: rota.Rota) -> None:
+    """Bring an application, and work on its tables."""
+    made = rota.Application("shelf", tasks=[loose, plainly], limits={"shelf": rota.Limit(at_once=1)}, doctor=look)
+    rota_app.include(made)
+    assert_type(rota_app.applications, tuple[rota.Application, ...])
+    assert_type(loose.call(1), rota.Call[str])
+    assert_type(plainly.call(1), rota.Call[int])
+    assert_type(rota.current_app(), rota.Rota)
+    async with rota_app.database.transaction() as transaction:
+        assert_type(transaction, rota.Transaction)
+        await rota_app.enqueue(loose.call(1), connection=transaction)
+    loose.call("x")  # error: arg-type
+    rota.Application("shelf", tasks=[apply])  # error: list-item
+    rota.Application("shelf", doctor=plain)  # error: arg-type
+    rota_app.include("shelf")  # error: arg-type
+
+
+async def look(rota_app: rota.Rota) -> list[rota.Finding]:
+    """Have a word for the doctor."""
+    return [rota.Finding(ok=rota_app.entered, what="fine")]
 
 
 # Arguments that do not fit.

@@ -3,6 +3,8 @@
 A driver is known by the module of its class: none of them has to be installed, and only the one at hand is imported.
 """
 
+import asyncio
+import re
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +17,7 @@ from rota.errors import Invalid
 
 Now = Callable[[], int] | None
 
+_NUMBERED = re.compile(r"\$(\d+)")
 _BEGUN = written("borrowed.begin", "BEGIN IMMEDIATE", "sqlite", None)
 
 
@@ -23,7 +26,7 @@ class Driver(ABC):
 
     dialect: Dialect
     waits: bool
-    """Whether its calls are awaited; else they run, and block, in the thread that makes them."""
+    """Whether its calls are awaited; else they block the thread that makes them."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -102,19 +105,45 @@ class Psycopg(Driver):
 
     dialect: Dialect = "postgres"
     waits = False
+    begun_by = "with connection.transaction(), or connect without autocommit"
 
     async def begin(self) -> None:
         """psycopg begins with the first statement, unless it commits each."""
         idle = int(self.connection.info.transaction_status) == 0
         if idle and self.connection.autocommit:
-            raise self._refuse("begin one, with connection.transaction(), or connect without autocommit")
+            raise self._refuse(f"begin one, {self.begun_by}")
 
     async def rows(self, step: Ask, now: Now) -> Rows:
+        """Run a step in this thread, or beside the event loop that runs in it: what it waits for may be held there."""
+        if not _in_event_loop():
+            return self._rows(step, now)
+        try:
+            return await asyncio.to_thread(self._rows, step, now)
+        except asyncio.CancelledError:
+            self.connection.cancel()  # the caller will want to roll back
+            raise
+
+    def _rows(self, step: Ask, now: Now) -> Rows:
         """Run a step, as it is written: a raw cursor takes numbered parameters."""
         from psycopg import RawCursor  # noqa: PLC0415 (the caller's driver)
 
         with RawCursor(self.connection, row_factory=_as_they_are) as cursor:
             cursor.execute(step.statement.text, _texts(array_values(step, now)))
+            return _named(cursor.description, cursor.fetchall()) if cursor.description else ()
+
+
+class Psycopg2(Psycopg):
+    """A connection of psycopg2, which writes the values into the text itself."""
+
+    begun_by = "with connection.autocommit = False"
+
+    def _rows(self, step: Ask, now: Now) -> Rows:
+        from psycopg2.extensions import cursor as plain  # noqa: PLC0415 (the caller's driver)
+
+        text = _NUMBERED.sub(r"%(\1)s", step.statement.text.replace("%", "%%"))
+        values = {str(place): each for place, each in enumerate(_texts(array_values(step, now)), 1)}
+        with self.connection.cursor(cursor_factory=plain) as cursor:  # whatever rows the caller likes
+            cursor.execute(text, values)
             return _named(cursor.description, cursor.fetchall()) if cursor.description else ()
 
 
@@ -124,7 +153,7 @@ class AsyncPsycopg(Psycopg):
     waits = True
 
     async def rows(self, step: Ask, now: Now) -> Rows:
-        """Run a step, as above."""
+        """Run a step, as it is written."""
         from psycopg import AsyncRawCursor  # noqa: PLC0415 (the caller's driver)
 
         async with AsyncRawCursor(self.connection, row_factory=_as_they_are) as cursor:
@@ -132,13 +161,33 @@ class AsyncPsycopg(Psycopg):
             return _named(cursor.description, await cursor.fetchall()) if cursor.description else ()
 
 
+class Own(Driver):
+    """A transaction on the store's own connection."""
+
+    waits = True
+
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection)
+        self.dialect = connection.database.dialect
+
+    async def begin(self) -> None:
+        """It has begun."""
+
+    async def rows(self, step: Ask, now: Now) -> Rows:  # noqa: ARG002 (it knows the time itself)
+        """Run a step."""
+        found: Rows = await self.connection.run(step)
+        return found
+
+
 _KNOWN: dict[tuple[str, str], type[Driver]] = {
+    ("rota", "Transaction"): Own,
     ("sqlite3", "Connection"): Sqlite3,
     ("aiosqlite", "Connection"): Aiosqlite,
     ("asyncpg", "Connection"): Asyncpg,
     ("asyncpg", "PoolConnectionProxy"): Asyncpg,
     ("psycopg", "Connection"): Psycopg,
     ("psycopg", "AsyncConnection"): AsyncPsycopg,
+    ("psycopg2", "connection"): Psycopg2,
 }
 
 
@@ -171,6 +220,14 @@ def must_be_awaited(connection: Any) -> bool:
     """Tell a connection whose calls are awaited."""
     known = driver(connection)
     return known.waits if known else _alchemy(connection) in ("AsyncSession", "async_scoped_session", "AsyncConnection")
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _alchemy(connection: Any) -> str | None:

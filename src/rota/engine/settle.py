@@ -1,12 +1,14 @@
 """Settling: attempts that ended are written together, as many as came while the last write was under way."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
 from rota.db.database import Database
 from rota.engine.bell import Bell
 from rota.errors import StoreUnavailable
+from rota.model import Outcome
 from rota.store.runs import RunStore, Settled
 
 _MOST = 1_000
@@ -29,6 +31,8 @@ class Settler:
         """What was written once without an answer: it may be in the store already, by our own hand."""
         self._idle = asyncio.Event()
         self._idle.set()
+        self.completed: Counter[Outcome] = Counter()
+        """How those ended whose task completed them by itself: only the store knows whether that was rolled back."""
         self.fenced = 0
         """How many attempts ended that were not this worker's any more."""
 
@@ -61,6 +65,7 @@ class Settler:
         finally:
             self._writing = []
         self.fenced += sum(each.run not in held and not self._may_be_ours(each) for each in batch)
+        self.completed.update("succeeded" if each.run not in held else each.outcome for each in batch if each.completed)
         self._doubtful -= {(each.run, each.attempt) for each in batch}
         if not self._ended:
             self._idle.set()

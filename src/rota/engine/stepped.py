@@ -218,7 +218,7 @@ class Stepped(Worker):
 
     def _options(self, run: Claimed) -> tuple[Retry, int | None]:
         """Return how a run is retried, and how long it may take."""
-        task = self._tasks.get(run.task) if run.task in self._tasks else None
+        task = self.tasks.get(run.task) if run.task in self.tasks else None
         own = None if task is None or task.options.timeout is None else task.options.timeout
         limit = run.timeout if run.timeout is not None or own is None else round(own.total_seconds() * SECOND)
         if run.retry is not None:
@@ -237,8 +237,11 @@ class Stepped(Worker):
         for each in sorted(ended, key=lambda each: (each.ends, each.run.id)):
             self._settler.add(each.ended)
             self._quarantined.discard(each.run.id)
-            self.counts[each.ended.outcome] += 1
+            if not each.ended.completed:
+                self.counts[each.ended.outcome] += 1
         gone = {(each.run.id, each.run.attempt) for each in ended}
         self.going = [each for each in self.going if (each.run.id, each.run.attempt) not in gone]
+        before = self._settler.completed.copy()
         while await self._settler.run_once():
             pass
+        self.counts.update(self._settler.completed - before)

@@ -64,7 +64,7 @@ class Worker:
 
     def __init__(self, database: Database, tasks: Registry, settings: WorkerSettings) -> None:
         self._db = database
-        self._tasks = tasks
+        self.tasks = tasks
         self._settings = settings
         self.runs = RunStore(database)
         self.workers = WorkerStore(database, self.runs)
@@ -84,8 +84,7 @@ class Worker:
         self.worn_out = False
         """Whether it ended because too many tasks do not stop when told to."""
         self._looked_for_strays = clock.monotonic()
-        self.outcomes: Counter[Outcome] = Counter()
-        """How the attempts ended that it executed."""
+        self._outcomes: Counter[Outcome] = Counter()
         self._spawned: set[asyncio.Task[None]] = set()
         self._claimer = Claimer(database, self.runs, lambda: self.id, settings.queues, settings.slots)
         self._executor = Executor(tasks, self._context, settings.most_stuck, lambda: Holder(self.id, database.address))
@@ -96,6 +95,11 @@ class Worker:
         self.sweeper = Sweeper(
             database, self.workers, self._tell, self.admitter.bell.ring, lease=settings.lease, keep=settings.keep
         )
+
+    @property
+    def outcomes(self) -> Counter[Outcome]:
+        """How the attempts ended that it executed."""
+        return self._outcomes + self._settler.completed
 
     @property
     def fenced(self) -> int:
@@ -231,7 +235,8 @@ class Worker:
             if ended.outcome in ("failed", "retry") and not ended.completed:  # which may well have succeeded
                 said = "" if ended.error is None else f"{ended.error.kind}: {ended.error.message}".splitlines()[0]
                 _log.warning("run %s of %s: attempt %s: %s: %s", run.id, run.task, run.attempt, ended.outcome, said)
-            self.outcomes[ended.outcome] += 1
+            if not ended.completed:
+                self._outcomes[ended.outcome] += 1
             word = self._progress.take(run)
             self._settler.add(ended if word is None else replace(ended, progress=word))
             self._claimer.learn(clock.monotonic() - attempt.began)
@@ -349,6 +354,9 @@ class _Host:
     _worker: Worker
     _run: Claimed
     _task: Task[..., Any]
+
+    def app(self) -> object:
+        return self._worker.tasks.enqueuer
 
     def due(self) -> datetime:
         return moment(self._run.due if self._run.nominal is None else self._run.nominal)
