@@ -5,6 +5,7 @@ Here one that is free is lent at once, and a single timer watches over all that 
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
@@ -19,7 +20,7 @@ _IDLE_SECONDS = 300.0
 
 
 class Line:
-    """A connection, and since when it has been asked or idle."""
+    """A connection, and since when it has been asked, or idle."""
 
     __slots__ = ("_now", "connection", "since")
 
@@ -28,15 +29,23 @@ class Line:
         self._now = now
         self.since = now()
 
+    def ask(self) -> None:
+        """Wait for an answer from now on."""
+        self.since = self._now()
+
+    def rest(self) -> None:
+        """Wait for no answer, however long the next question takes to come."""
+        self.since = math.inf
+
     def fetch(self, text: str, *values: Any) -> Awaitable[list[Any]]:
         """Ask for the rows of a statement."""
-        self.since = self._now()
+        self.ask()
         found: Awaitable[list[Any]] = self.connection.fetch(text, *values)
         return found
 
     def copy(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Awaitable[str]:
         """Load rows into a table."""
-        self.since = self._now()
+        self.ask()
         done: Awaitable[str] = self.connection.copy_records_to_table(table, columns=columns, records=rows)
         return done
 
@@ -91,7 +100,7 @@ class Pool:
                 raise StoreUnavailable("the store is closing")
             line = self._free() or (await self._new() if self._made < self._most else await self._next())
             if line is not None:
-                line.since = self._loop.time()
+                line.ask()
                 self._out.add(line)
                 self._all_back.clear()
                 return line
@@ -105,7 +114,7 @@ class Pool:
         if connection.is_closed():
             self._forget()
         elif whole and not self._closed and not connection.is_in_transaction():
-            line.since = self._loop.time()
+            line.ask()
             if not self._hand(line):
                 self._idle.append(line)
         else:

@@ -179,34 +179,35 @@ class PostgresDatabase(Database):
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         """Begin a transaction on a connection of the pool."""
-        if self._pool is None:
-            raise StoreUnavailable("the store is not open")
-        async with _translated():
-            connection = await self._pool.acquire(timeout=_CONNECT_SECONDS)
+        with _translated():
+            lent = self._lent()
+            line = await lent.__aenter__()
 
-        async def rows(step: Step) -> Rows:
+        async def asked(answer: Awaitable[T]) -> T:
             try:
-                async with _translated():  # what the caller does in between is not PostgreSQL's
-                    return await _rows(connection, step, self.now)
+                with _translated():  # what the caller does in between is not PostgreSQL's
+                    return await answer
             except _GIVEN_UP as error:
                 raise StoreUnavailable(f"PostgreSQL cannot now: {_said(error)}") from error
+            finally:
+                line.rest()
 
-        transaction = Transaction(self, rows)
+        transaction = Transaction(self, lambda step: asked(_rows(line, step, self.now)))
+        begun = line.connection.transaction()
+        ended: BaseException | None = None
         try:
-            begun = connection.transaction()
-            async with _translated():
-                await begun.start()
-            try:
-                yield transaction
-            except BaseException:
-                with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                    await begun.rollback()
-                raise
-            async with _translated():
-                await begun.commit()
+            await asked(begun.start())
+            yield transaction
+            line.ask()
+            await asked(begun.commit())
+        except BaseException as error:
+            ended = error
+            with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                await begun.rollback()
+            raise
         finally:
             transaction.end()
-            await self._pool.release(connection)
+            await lent.__aexit__(None, ended, None)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:
