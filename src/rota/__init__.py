@@ -3,15 +3,17 @@
 What is here is the public API; nothing outside imports deeper.
 """
 
-from rota import testing, times
+from rota import http, testing, times
 from rota.app import Rota
 from rota.blocking import Blocking
 from rota.context import CurrentRun, current_run
 from rota.control import Cancel, RetryLater, Snooze
 from rota.engine.tick import Ticked
 from rota.errors import (
+    AddressRefused,
     ChildDied,
     CopyRefused,
+    FetchFailed,
     Invalid,
     InvalidArguments,
     InvalidData,
@@ -56,6 +58,7 @@ from rota.version import __version__
 
 __all__ = [
     "Adaptive",
+    "AddressRefused",
     "AnyOf",
     "At",
     "Attempt",
@@ -68,6 +71,7 @@ __all__ = [
     "Cron",
     "CurrentRun",
     "Every",
+    "FetchFailed",
     "FiringState",
     "HeldState",
     "Hour",
@@ -122,6 +126,7 @@ __all__ = [
     "WouldBlock",
     "__version__",
     "current_run",
+    "http",
     "simulate",
     "testing",
     "times",

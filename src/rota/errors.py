@@ -2,7 +2,9 @@
 
 RotaError
 ├── CopyRefused                 a copy of a store cannot be begun, or cannot be finished
+├── FetchFailed                 nothing usable came back from an address: `.place`, `.reason`, `.detail`
 ├── Invalid (a ValueError)      a value that was given is not allowed: `.field`, `.value`, `.allowed`
+│   ├── AddressRefused          an address that Rota does not call, given or redirected to
 │   ├── InvalidArguments        what was passed to a task: `.task`, `.parameter`
 │   ├── InvalidData             a value that JSON cannot carry as annotated, or JSON that does not fit the annotation
 │   ├── InvalidDuration         a length of time
@@ -54,6 +56,10 @@ class Invalid(RotaError, ValueError):
         return f"{self.field}: {_shown(self.value)} {self.problem}; {self.allowed}"
 
 
+class AddressRefused(Invalid):
+    """An address that Rota does not call; the message names its host at most, since the rest may be secret."""
+
+
 class InvalidArguments(Invalid):
     """Arguments that a task does not take; the message names the task, the parameter and the problem."""
 
@@ -98,6 +104,20 @@ class InvalidZone(Invalid):
 
 class CopyRefused(RotaError):
     """A copy of a store cannot be begun, or cannot be finished; the message says what to do."""
+
+
+class FetchFailed(RotaError):
+    """Nothing usable came back from an address; what is named is its host, since the rest may be secret."""
+
+    def __init__(self, place: str, reason: str, detail: str) -> None:
+        super().__init__(place, reason, detail)
+        self.place = place
+        self.reason = reason
+        self.detail = detail
+
+    def __str__(self) -> str:
+        """Say it in one line, whatever the other side said."""
+        return f"{self.place}: {self.reason}: {_plain(self.detail)}"
 
 
 class MissingExtra(RotaError, ImportError):
@@ -299,5 +319,10 @@ def _shown(value: object, most: int = 80) -> str:
         text = ascii(value[:most]) if isinstance(value, str) else repr(value)
     except Exception:  # noqa: BLE001 (a value that cannot show itself must not hide what is wrong with it)
         text = f"a {type(value).__name__}"
+    return _plain(text, most)
+
+
+def _plain(text: str, most: int = 400) -> str:
+    """Return text as part of a line, with control characters escaped."""
     line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[: most + 1])
     return line if len(line) <= most else f"{line[: most - 1]}…"

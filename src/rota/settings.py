@@ -21,3 +21,13 @@ def keep(given: Length | None) -> int:
     if given is not None:
         return duration(given, "keep", least=60 * SECOND, most=3_653 * DAY)
     return duration(named, "ROTA_KEEP", least=60 * SECOND, most=3_653 * DAY) if named else KEEP
+
+
+def allow_networks() -> list[str]:
+    """Return the networks beside the public ones that may be called: `ROTA_ALLOW_NETWORKS`, with commas between."""
+    return _listed("ROTA_ALLOW_NETWORKS")
+
+
+def _listed(name: str) -> list[str]:
+    """Return what a setting lists, with commas or spaces between."""
+    return os.environ.get(name, "").replace(",", " ").split()
