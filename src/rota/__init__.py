@@ -3,7 +3,7 @@
 What is here is the public API; nothing outside imports deeper.
 """
 
-from rota import http, testing, times
+from rota import http, notify, testing, times
 from rota.app import Rota
 from rota.blocking import Blocking
 from rota.context import CurrentRun, current_run
@@ -11,7 +11,9 @@ from rota.control import Cancel, RetryLater, Snooze
 from rota.engine.tick import Ticked
 from rota.errors import (
     AddressRefused,
+    BadSignature,
     ChildDied,
+    CommandFailed,
     CopyRefused,
     FetchFailed,
     Invalid,
@@ -29,6 +31,7 @@ from rota.errors import (
     LockLost,
     MissingExtra,
     NoCurrentRun,
+    NotifyFailed,
     RotaError,
     ScheduleExists,
     SchemaTooNew,
@@ -62,11 +65,13 @@ __all__ = [
     "AnyOf",
     "At",
     "Attempt",
+    "BadSignature",
     "Blocking",
     "Calendar",
     "Call",
     "Cancel",
     "ChildDied",
+    "CommandFailed",
     "CopyRefused",
     "Cron",
     "CurrentRun",
@@ -93,6 +98,7 @@ __all__ = [
     "LockLost",
     "MissingExtra",
     "NoCurrentRun",
+    "NotifyFailed",
     "OnFailure",
     "PutCounts",
     "Retry",
@@ -127,6 +133,7 @@ __all__ = [
     "__version__",
     "current_run",
     "http",
+    "notify",
     "simulate",
     "testing",
     "times",

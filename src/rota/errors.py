@@ -1,6 +1,8 @@
 """Every error of Rota's, as a tree.
 
 RotaError
+├── BadSignature                a webhook that was not signed with the secret, or not now: `.reason`
+├── CommandFailed               a program did not end well: `.program`, `.code`, `.output`
 ├── CopyRefused                 a copy of a store cannot be begun, or cannot be finished
 ├── FetchFailed                 nothing usable came back from an address: `.place`, `.reason`, `.detail`
 ├── Invalid (a ValueError)      a value that was given is not allowed: `.field`, `.value`, `.allowed`
@@ -19,6 +21,7 @@ RotaError
 ├── LockLost                    the lock's time was over, and another has taken it since: `.name`
 ├── MissingExtra (an ImportError)   a part of Rota that was not installed: `.extra`
 ├── NoCurrentRun                the code is not inside a run
+├── NotifyFailed                some could not be told: `.reasons`, `.failed`
 ├── ScheduleExists              a schedule was only to be made, and there is one: `.key`
 ├── SchemaTooNew                the store was made by a newer Rota: `.owner`, `.found`, `.known`
 ├── StoreUnavailable            the store does not answer now; what was asked may be asked again
@@ -35,6 +38,7 @@ RotaError
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 
 class RotaError(Exception):
@@ -100,6 +104,36 @@ class InvalidTask(Invalid):
 
 class InvalidZone(Invalid):
     """A time zone that is not in the IANA database."""
+
+
+class BadSignature(RotaError):
+    """A webhook that was not signed with the secret, or not now."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        """Say why."""
+        return f"the signature does not hold: {self.reason}"
+
+
+class CommandFailed(RotaError):
+    """A program did not end well, or could not be started."""
+
+    def __init__(self, program: str, code: int | None, output: str) -> None:
+        super().__init__(program, code, output)
+        self.program = program
+        self.code = code
+        """Its exit code; below 0 the signal that ended it; None where it did not start."""
+        self.output = output
+        """The end of what it wrote."""
+
+    def __str__(self) -> str:
+        """Say it in one line, with the last one that it wrote."""
+        how = "could not be started" if self.code is None else f"exit code {self.code}"
+        last = self.output.strip().rpartition("\n")[2]
+        return f"{_shown(self.program)}: {how}" + (f": {_plain(last)}" if last else "")
 
 
 class CopyRefused(RotaError):
@@ -178,6 +212,22 @@ class NoCurrentRun(RotaError):
     def __str__(self) -> str:
         """Say where it would be."""
         return "there is no current run here: this is for code that a worker calls"
+
+
+class NotifyFailed(RotaError):
+    """Some could not be told; secrets in their targets are not shown."""
+
+    def __init__(self, reasons: Sequence[str], failed: Sequence[object], tried: int) -> None:
+        super().__init__(reasons, failed, tried)
+        self.reasons = list(reasons)
+        """Why, each with what may be shown of its target."""
+        self.failed: list[Any] = list(failed)
+        """The targets that were not told."""
+        self.tried = tried
+
+    def __str__(self) -> str:
+        """Say who and why, in one line."""
+        return f"{len(self.failed)} of {self.tried} could not be told: {_plain('; '.join(self.reasons), 2_000)}"
 
 
 class ScheduleExists(RotaError):

@@ -92,7 +92,7 @@ async def test_ports_of_other_services_are_refused(port: int) -> None:
 
 @pytest.mark.parametrize("url", ["http://example.org", "https://example.org:8443/x?y", "http://a.example.org:8080"])
 async def test_public_addresses_may_be_called(url: str) -> None:
-    await Client(resolve=naming([PUBLIC, "2606:2800:21f:cb07:6820:80da:af6b:8b2c"])).check(url)
+    await Client(resolve=naming([PUBLIC, "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "64:ff9b::808:808"])).check(url)
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ class Exchange:
             if _length(answer) > self._most_bytes:
                 raise too_large
             async for part in answer.aiter_bytes():
-                if max(len(body) + len(part), answer.num_bytes_downloaded) > self._most_bytes:
+                if len(body) + len(part) > self._most_bytes:
                     raise too_large
                 body += part
         return Response(str(self._place.url), answer.status_code, answer.headers, bytes(body))
