@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Self, TypeVar
 
 from rota import clock, settings
+from rota.builtin import built_in
 from rota.db.borrowed import run_on
 from rota.db.connect import database
 from rota.db.database import Database, Work
@@ -52,7 +53,7 @@ class Rota(TaskDecorator):
     def __init__(self, store: str | None = None, *, name: str = "rota", keep: Length | None = None) -> None:
         self.name = name
         self._keep = settings.keep(keep)
-        self.tasks = Registry(self)
+        self.tasks = Registry(self, built_in)
         self._knocks: set[asyncio.Task[None]] = set()
         self._pending: set[str] = set()
         self._told: dict[str, float] = {}

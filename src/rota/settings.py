@@ -43,6 +43,11 @@ def webhook_secret() -> str | None:
     return os.environ.get("ROTA_WEBHOOK_SECRET") or None
 
 
+def allow_commands() -> list[str]:
+    """Return the programs that the task rota.command may run: `ROTA_ALLOW_COMMANDS`, with commas between."""
+    return _listed("ROTA_ALLOW_COMMANDS")
+
+
 def _listed(name: str) -> list[str]:
     """Return what a setting lists, with commas or spaces between."""
     return os.environ.get(name, "").replace(",", " ").split()
