@@ -3,7 +3,7 @@
 What is here is the public API; nothing outside imports deeper.
 """
 
-from rota import testing, times
+from rota import http, notify, testing, times
 from rota.app import Rota, current_app
 from rota.application import Application, Page
 from rota.blocking import Blocking
@@ -14,8 +14,12 @@ from rota.db.database import Database
 from rota.db.transaction import Transaction
 from rota.engine.tick import Ticked
 from rota.errors import (
+    AddressRefused,
+    BadSignature,
     ChildDied,
+    CommandFailed,
     CopyRefused,
+    FetchFailed,
     Invalid,
     InvalidArguments,
     InvalidData,
@@ -31,6 +35,7 @@ from rota.errors import (
     LockLost,
     MissingExtra,
     NoCurrentRun,
+    NotifyFailed,
     NotMigrated,
     OutdatedVersion,
     RotaError,
@@ -66,10 +71,12 @@ from rota.version import __version__
 
 __all__ = [
     "Adaptive",
+    "AddressRefused",
     "AnyOf",
     "Application",
     "At",
     "Attempt",
+    "BadSignature",
     "Blocking",
     "Busy",
     "Calendar",
@@ -77,11 +84,13 @@ __all__ = [
     "Caller",
     "Cancel",
     "ChildDied",
+    "CommandFailed",
     "CopyRefused",
     "Cron",
     "CurrentRun",
     "Database",
     "Every",
+    "FetchFailed",
     "Finding",
     "FiringState",
     "HeldState",
@@ -106,6 +115,7 @@ __all__ = [
     "NewToken",
     "NoCurrentRun",
     "NotMigrated",
+    "NotifyFailed",
     "OnFailure",
     "OutdatedVersion",
     "Page",
@@ -147,6 +157,8 @@ __all__ = [
     "__version__",
     "current_app",
     "current_run",
+    "http",
+    "notify",
     "simulate",
     "task",
     "testing",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from rota import clock, settings
 from rota.application import Application
 from rota.batches import in_batches
+from rota.builtin import built_in
 from rota.context import current_run
 from rota.db.borrowed import run_on
 from rota.db.connect import database
@@ -64,7 +65,7 @@ class Rota(TaskDecorator):
     def __init__(self, store: str | None = None, *, name: str = "rota", keep: Length | None = None) -> None:
         self.name = name
         self._keep = settings.keep(keep)
-        self.tasks = Registry(self)
+        self.tasks = Registry(self, built_in)
         self._knocks: set[asyncio.Task[None]] = set()
         self._pending: set[str] = set()
         self._told: dict[str, float] = {}

@@ -58,3 +58,33 @@ def token() -> SecretStr | None:
         allowed = f"use at least {LEAST_TOKEN} printable ASCII characters without spaces, such as openssl rand -hex 32"
         raise Invalid("ROTA_TOKEN", "what it holds", allowed, "is no token")
     return SecretStr(given)
+
+
+def allow_networks() -> list[str]:
+    """Return the networks beside the public ones that may be called: `ROTA_ALLOW_NETWORKS`, with commas between."""
+    return _listed("ROTA_ALLOW_NETWORKS")
+
+
+def notify() -> list[str]:
+    """Return where people are told: the targets in `ROTA_NOTIFY`, with spaces between."""
+    return os.environ.get("ROTA_NOTIFY", "").split()
+
+
+def smtp_url() -> str | None:
+    """Return who takes the mail of mailto: targets: `ROTA_SMTP`."""
+    return os.environ.get("ROTA_SMTP") or None
+
+
+def webhook_secret() -> str | None:
+    """Return what signs for webhooks whose address holds no secret: `ROTA_WEBHOOK_SECRET`."""
+    return os.environ.get("ROTA_WEBHOOK_SECRET") or None
+
+
+def allow_commands() -> list[str]:
+    """Return the programs that the task rota.command may run: `ROTA_ALLOW_COMMANDS`, with commas between."""
+    return _listed("ROTA_ALLOW_COMMANDS")
+
+
+def _listed(name: str) -> list[str]:
+    """Return what a setting lists, with commas or spaces between."""
+    return os.environ.get(name, "").replace(",", " ").split()

@@ -28,6 +28,8 @@ PRIORITIES = {"low": 25, "normal": 50, "high": 75}
 LEAST_PRIORITY, MOST_PRIORITY = -32_768, 32_767
 MOST_LOST = 1_000
 LONGEST_NAME = 200
+OWN_PREFIX = "rota."
+"""How the names of the tasks begin that every app has."""
 
 _NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.:-]{{0,{LONGEST_NAME - 1}}}")
 _ALLOWED = f"use letters, digits, _ . - and :, up to {LONGEST_NAME} characters"
@@ -233,9 +235,13 @@ class Enqueuer(Protocol):
 class Registry:
     """The tasks of an app, by name."""
 
-    def __init__(self, enqueuer: Enqueuer | None = None) -> None:
+    def __init__(
+        self, enqueuer: Enqueuer | None = None, built_in: Callable[[], "Iterable[Task[..., Any]]"] = tuple
+    ) -> None:
         self._enqueuer = enqueuer
         self._tasks: dict[str, Task[..., Any]] = {}
+        self._built_in: Callable[[], Iterable[Task[..., Any]]] | None = built_in
+        """Makes the tasks that the app has without code, when somebody first asks for one that is not there."""
 
     @property
     def enqueuer(self) -> Enqueuer | None:
@@ -254,6 +260,9 @@ class Registry:
 
     def check(self, task: Task[..., Any]) -> None:
         """Refuse a task whose name is another's, or that belongs to another app."""
+        if task.name.startswith(OWN_PREFIX):
+            allowed = f"names that begin with {OWN_PREFIX} are for the tasks that Rota brings"
+            raise InvalidTask("name", task.name, allowed, "is one of Rota's own")
         known = self._tasks.get(task.name)
         if known and known.function is not task.function:
             other = f"{known.function.__module__}.{known.function.__qualname__}"
@@ -263,24 +272,33 @@ class Registry:
 
     def get(self, name: str) -> Task[..., Any]:
         """Return the task of this name; raise UnknownTask where there is none."""
-        try:
-            return self._tasks[name]
-        except KeyError:
-            raise UnknownTask(name, get_close_matches(name, self._tasks)) from None
+        found = self._tasks.get(name) or self._whole().get(name)
+        if found is None:
+            raise UnknownTask(name, get_close_matches(name, self._tasks))
+        return found
 
     @property
     def names(self) -> list[str]:
         """The names of all tasks, sorted."""
-        return sorted(self._tasks)
+        return sorted(self._whole())
+
+    def _whole(self) -> dict[str, Task[..., Any]]:
+        """Return all tasks, with those that the app has without code."""
+        if self._built_in is not None:
+            making, self._built_in = self._built_in, None
+            for task in making():
+                task.enqueuer = self._enqueuer
+                self._tasks[task.name] = task
+        return self._tasks
 
     def __iter__(self) -> Iterator[Task[..., Any]]:
         return (self._tasks[name] for name in self.names)
 
     def __len__(self) -> int:
-        return len(self._tasks)
+        return len(self._whole())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._tasks
+        return name in self._tasks or name in self._whole()
 
 
 class Decorator(Protocol):

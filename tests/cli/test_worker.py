@@ -90,7 +90,7 @@ async def test_a_worker_that_is_told_to_stop_ends_with_exit_code_0(start: Start,
     await begun(tmp_path)
     worker.terminate()
     out, err = await worker.communicate()
-    assert (worker.returncode, out) == (0, b"working default with 10 slots; 4 tasks known\n")
+    assert (worker.returncode, out) == (0, b"working default with 10 slots; 6 tasks known\n")
     assert b"INFO rota.worker.run I was here" in err
 
 

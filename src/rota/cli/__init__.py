@@ -6,7 +6,21 @@ from typing import Annotated
 import typer
 
 from rota.application import Application, load, named
-from rota.cli import copy, limits, rules, runs, scheduler, schedules, serve, simulate, store, streams, tokens, worker
+from rota.cli import (
+    copy,
+    imports,
+    limits,
+    rules,
+    runs,
+    scheduler,
+    schedules,
+    serve,
+    simulate,
+    store,
+    streams,
+    tokens,
+    worker,
+)
 from rota.errors import Invalid, RotaError
 from rota.version import __version__
 
@@ -34,6 +48,7 @@ app.add_typer(runs.runs, name="runs")
 app.add_typer(schedules.schedules, name="schedules")
 app.add_typer(limits.limits, name="limits")
 app.add_typer(tokens.tokens, name="tokens")
+app.add_typer(imports.imports, name="import")
 
 
 def _show_version(wanted: bool) -> None:

@@ -18,14 +18,28 @@ from rota.settings import store_url
 T = TypeVar("T")
 
 Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="Where the state is; else ROTA_STORE.")]
-Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help="Where the app is.", show_default=False)]
+Target = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="MODULE:APP",
+        help="Where the app is; without one there are Rota's own tasks, on ROTA_STORE.",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
+_BARE = "built-in"
+"""The name of an app that has no module; under the usual name it would retire what others declare."""
 _ALLOWED = "use module:name, such as news.jobs:app"
 
 
-def load_app(target: str) -> Rota:
-    """Import the app that `module:name` names; the working directory is looked in first, as `python -m` does."""
+def load_app(target: str | None) -> Rota:
+    """Import the app that `module:name` names; the working directory is looked in first, as `python -m` does.
+
+    Without a name it is one that has Rota's own tasks and declares nothing.
+    """
+    if target is None:
+        return Rota(name=_BARE)
     module, colon, name = target.partition(":")
     if not colon or not name or not all(part.isidentifier() for part in module.split(".")):
         raise Invalid("app", target, _ALLOWED, "does not name an app")

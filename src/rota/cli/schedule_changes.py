@@ -33,7 +33,7 @@ from rota.cli.schedule_parts import (
 )
 from rota.errors import InvalidArguments, UnreadableArguments
 from rota.schedule import Schedule
-from rota.tasks import PRIORITIES, Call, named_call
+from rota.tasks import OWN_PREFIX, PRIORITIES, Call, named_call
 
 T = TypeVar("T")
 
@@ -114,15 +114,16 @@ def add(
 ) -> None:
     """Make a schedule; one that exists is left as it is, with exit code 1.
 
-    Without --app nobody checks that there is such a task and that it takes these arguments: a worker finds out, and
-    parks the schedule. Nor are the task's own queue, priority and limits known then: say them, or they are the usual.
+    Without --app nobody checks that there is such a task and that it takes these arguments, unless it is one of Rota's
+    own: a worker finds out, and parks the schedule. Nor are the task's own queue, priority and limits known then: say
+    them, or they are the usual.
     """
     given = dict(locals())
     values = _values(given, tz) | {name: part(None) for name, part in given_parts(given).items()}
     timetable = read_rule(rule, tz)
 
     async def make(chosen: Rota) -> None:
-        made = Schedule(key, _call(chosen if app else None, task, args or "{}"), timetable, **values)
+        made = Schedule(key, _call(chosen, task, args or "{}", whole=app is not None), timetable, **values)
         await chosen.schedules.put(made, create=True, note=note, by=by or login())
 
     _on(app, store, make)
@@ -190,8 +191,9 @@ def change(
 
     async def work(chosen: Rota) -> int:
         if task is not None or args is not None:
-            checked = chosen if app else None
-            values["call"] = lambda known: _call(checked, task or known.task, known.args if args is None else args)
+            values["call"] = lambda known: _call(
+                chosen, task or known.task, known.args if args is None else args, whole=app is not None
+            )
         return await chosen.schedules.change(
             key,
             tag=tag,
@@ -238,9 +240,9 @@ def _excluded(text: str, tz: str | None) -> Any:
     return read_rule(text, None if "(" in text else tz)
 
 
-def _call(app: Rota | None, task: str, args: str) -> Call[Any]:
-    """Return the call, checked where the code is at hand."""
-    if app is None:
+def _call(app: Rota, task: str, args: str, *, whole: bool) -> Call[Any]:
+    """Return the call, checked where the code is at hand: that of the whole app, or of Rota's own tasks."""
+    if not whole and not task.startswith(OWN_PREFIX):
         return named_call(task, args)
     found = app.tasks.get(task)
     checked = named_call(task, args)

@@ -15,7 +15,7 @@ from rota.cli.streams import complain, discard_output
 from rota.engine.tick import Ticked
 
 
-def scheduler(target: Target) -> None:
+def scheduler(target: Target = None) -> None:
     """Fire the schedules of an app's store until stopped. It works no queue: that is for rota worker.
 
     Brings the schedules that the app declares into the store when it starts. Any number may run at once.
@@ -38,7 +38,7 @@ def scheduler(target: Target) -> None:
 
 
 def tick(
-    target: Target,
+    target: Target = None,
     queue: Annotated[
         list[str] | None,
         typer.Option("--queue", "-q", help="A queue; may be given again. Those of the app's tasks if left out."),

@@ -15,7 +15,7 @@ from rota.engine.worker import Worker
 
 
 def worker(
-    target: Target,
+    target: Target = None,
     queue: Annotated[list[str] | None, typer.Option("--queue", "-q", help="A queue; may be given again.")] = None,
     slots: Annotated[int, typer.Option("--slots", help="How many runs at once.", min=1, max=1000)] = 10,
     lease: Annotated[str, typer.Option("--lease", help="After how long a silent worker's runs go to others.")] = "30s",
