@@ -3,7 +3,7 @@
 What is here is the public API; nothing outside imports deeper.
 """
 
-from rota import testing, times
+from rota import logs, testing, times
 from rota.app import Rota
 from rota.blocking import Blocking
 from rota.context import CurrentRun, current_run
@@ -40,6 +40,7 @@ from rota.errors import (
     UnreadableArguments,
     WouldBlock,
 )
+from rota.kept import LogLine
 from rota.limit import Limit
 from rota.locks import Lock
 from rota.model import Attempt, Run, RunError
@@ -87,6 +88,7 @@ __all__ = [
     "Lock",
     "LockHeld",
     "LockLost",
+    "LogLine",
     "MissingExtra",
     "NoCurrentRun",
     "OnFailure",
@@ -122,6 +124,7 @@ __all__ = [
     "WouldBlock",
     "__version__",
     "current_run",
+    "logs",
     "simulate",
     "testing",
     "times",

@@ -10,6 +10,7 @@ from rota import clock
 from rota.context import LONGEST_NOTE
 from rota.db.database import Database, Operation
 from rota.errors import Invalid, TimedOut, UnknownRun
+from rota.kept import LogLine
 from rota.model import Attempt, Run, RunState
 from rota.store.hours import Hour, Hours
 from rota.store.reads import Reads
@@ -65,6 +66,10 @@ class Runs:
     async def attempts(self, run: int) -> "builtins.list[Attempt]":
         """Return its attempts, oldest first. A success at the first try is in the run itself."""
         return await self._db.read(lambda: self._store.attempts(_number(run)))
+
+    async def log(self, run: int) -> "builtins.list[LogLine]":
+        """Return what it logged, oldest first, as far as that is kept: of attempts that failed or took 2 s and more."""
+        return await self._db.read(lambda: self._store.log(_number(run)))
 
     async def result(self, run: int) -> Any:
         """Return what its task returned, as the task's return annotation says."""

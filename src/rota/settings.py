@@ -2,10 +2,13 @@
 
 import os
 
+from rota.errors import Invalid
+from rota.times.choices import one_of
 from rota.times.durations import duration
 from rota.times.moments import DAY, SECOND
 from rota.times.policies import Length
 
+LOG_LEVELS = ("debug", "info", "warning", "error")
 KEEP = 14 * DAY
 """How long ended runs are kept unless somebody says otherwise."""
 
@@ -21,3 +24,17 @@ def keep(given: Length | None) -> int:
     if given is not None:
         return duration(given, "keep", least=60 * SECOND, most=3_653 * DAY)
     return duration(named, "ROTA_KEEP", least=60 * SECOND, most=3_653 * DAY) if named else KEEP
+
+
+def log_level(usual: str) -> str:
+    """Return from which level on commands log: `ROTA_LOG_LEVEL`, or what is usual for the command."""
+    found = (os.environ.get("ROTA_LOG_LEVEL") or usual).lower()
+    one_of("ROTA_LOG_LEVEL", found, LOG_LEVELS, Invalid)
+    return found
+
+
+def log_format(*, terminal: bool) -> str:
+    """Return how commands write their log: `ROTA_LOG_FORMAT`, or text on a terminal and JSON elsewhere."""
+    found = os.environ.get("ROTA_LOG_FORMAT") or ("text" if terminal else "json")
+    one_of("ROTA_LOG_FORMAT", found, ("json", "text"), Invalid)
+    return found

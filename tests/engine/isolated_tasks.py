@@ -1,6 +1,7 @@
 """Tasks that run in processes of their own; a child imports them by name."""
 
 import asyncio
+import logging
 import os
 import signal
 import sqlite3
@@ -14,6 +15,7 @@ import asyncpg
 from rota.app import Rota
 from rota.context import current_run
 from rota.control import Cancel, RetryLater, Snooze
+from rota.logs import RunFields
 from rota.times.backoff import Retry
 
 app = Rota("sqlite://")
@@ -203,3 +205,14 @@ def orphan(fifo: str) -> None:
     subprocess.Popen(["sleep", "1000"], close_fds=False, pass_fds=[])
     os.write(line, b"begun\n")
     os._exit(7)
+
+
+@app.task(isolation="process")
+def complain() -> None:
+    logging.getLogger("news.isolated").info("fetching %s", "feed", extra={"items": 3})
+    current_run().log.info("by its own log")
+    own = RunFields()
+    seen = logging.makeLogRecord({})
+    own.filter(seen)
+    logging.getLogger("news.isolated").warning("run %s", vars(seen)["job_id"])
+    raise LookupError("no such feed")

@@ -1,7 +1,6 @@
 """`rota scheduler` and `rota tick`: fire the schedules of an app's store, for ever or once."""
 
 import asyncio
-import logging
 import signal
 from typing import Annotated
 
@@ -55,7 +54,7 @@ def tick(
     Does not wait for what is due later. Two at once are harmless. A first signal waits for what runs, a second does
     not. Exit code 1 where a run has failed for good, or not all was done.
     """
-    configure_logs(logging.WARNING)
+    configure_logs("warning")
     app = load_app(target)
 
     async def work() -> Ticked:

@@ -11,6 +11,7 @@ from rota import clock, context
 from rota.engine import outcome
 from rota.engine.complete import Holder
 from rota.engine.isolated import Isolated, Refused
+from rota.engine.keeping import watch_records, worth_keeping
 from rota.engine.threads import Threads
 from rota.errors import InvalidData, TimedOut, UnknownTask, UnreadableArguments
 from rota.schedule import read_retry
@@ -38,6 +39,7 @@ class Executor:
         self.threads = Threads("rota-task")
         self.isolated = Isolated(holder)
         self._attempts: dict[int, Attempt] = {}
+        watch_records()
         self.stuck = 0
         """How many tasks were told to stop and did not."""
 
@@ -135,6 +137,10 @@ class Attempt:
         self._work: asyncio.Task[None] | None = None
         self._task: Task[..., Any]
         self._current: context.CurrentRun
+
+    def seconds(self) -> float:
+        """Return how long it has been going on."""
+        return clock.monotonic() - self.began
 
     def never(self) -> None:
         """There is no task to begin."""
@@ -253,6 +259,9 @@ class Attempt:
             ended = outcome.undone(self.run, ended, self._retry)
         elif ended is not None and self._current.asked is not None:
             ended = replace(ended, asked=self._current.asked)
+        if ended is not None and self._current.kept is not None:
+            self._current.kept.close()
+            ended = replace(ended, log=worth_keeping(self._current, ended.outcome, self.seconds))
         self._done(self, ended)
 
 

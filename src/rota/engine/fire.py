@@ -1,13 +1,19 @@
 """Firing: schedules that are due become runs, or skips with a reason, in one transaction; then the knock."""
 
+import logging
 from collections.abc import Callable
+from typing import Any
 
 from rota.db.database import Database
 from rota.engine.admit import Knock
 from rota.engine.bell import Bell
+from rota.engine.saying import Saying
 from rota.engine.supervise import again_and_again
 from rota.store.schedule_rows import Fired
 from rota.store.schedules import ScheduleStore
+from rota.times.moments import moment
+
+_log = logging.getLogger("rota.scheduler")
 
 _MOST = 500
 """How many schedules one transaction decides about: more would keep others from theirs."""
@@ -25,6 +31,7 @@ class Firer:
         self._waiting = waiting
         self.bell = Bell()
         """Rings when a schedule was changed, or one of its runs has ended."""
+        self._saying = Saying(_log)
         self.fired = 0
         """How many runs it has made."""
         self.lost = 0
@@ -35,6 +42,8 @@ class Firer:
         found: Fired = await self._db.write(lambda: self._schedules.fire(_MOST))
         self.fired += found.runs
         self.lost += found.lost
+        for row in found.stored:
+            self._saying.usual("fired", "schedule fired", _facts, found, row)
         if found.ready:
             await self._knock(found.ready)
         if found.runs > sum(found.ready.values()):
@@ -53,3 +62,16 @@ class Firer:
     async def run(self) -> None:
         """Fire for ever."""
         await again_and_again(self.run_once, self.bell)
+
+
+def _facts(fired: Fired, row: Any) -> dict[str, Any]:
+    """Return what is said of a firing."""
+    known = fired.decided[row["schedule"]]
+    following = known["next"]
+    return {
+        "schedule_id": row["schedule"],
+        "job_id": row["id"],
+        "job_name": known["task"],
+        "priority": known["priority"],
+        "next_run": None if following is None else moment(following).isoformat(),
+    }

@@ -73,7 +73,11 @@ class Scheduler:
         found = await self._db.read(self._reads.status)
         counts = ", ".join(f"{number} {state}" for state, number in found.counts.items()) or "none"
         said = "schedules: %s; %s overdue, %s failing; next due %s"
-        _log.info(said, counts, found.overdue, found.failing, found.next_due or "never")
+        facts = {"verb": "counted", "schedules": found.counts, "overdue": found.overdue, "failing": found.failing}
+        due = found.next_due and found.next_due.isoformat()
+        _log.info(
+            said, counts, found.overdue, found.failing, found.next_due or "never", extra=facts | {"next_run": due}
+        )
 
     async def _heal(self) -> None:
         """Heal again and again, and once an hour say how things are."""

@@ -22,8 +22,10 @@ from rota.engine.bell import Bell
 from rota.engine.claim import Claimer
 from rota.engine.complete import Holder, complete_on
 from rota.engine.execute import Attempt, Executor
+from rota.engine.keeping import worth_keeping
 from rota.engine.progress import Progress
 from rota.engine.renew import Renewer
+from rota.engine.saying import Saying, end_facts, run_facts
 from rota.engine.settle import Settler
 from rota.engine.supervise import for_ever
 from rota.engine.sweep import Sweeper
@@ -84,6 +86,7 @@ class Worker:
         self.worn_out = False
         """Whether it ended because too many tasks do not stop when told to."""
         self._looked_for_strays = clock.monotonic()
+        self._saying = Saying(_log)
         self.outcomes: Counter[Outcome] = Counter()
         """How the attempts ended that it executed."""
         self._spawned: set[asyncio.Task[None]] = set()
@@ -222,19 +225,19 @@ class Worker:
             if run.lost > 1:
                 self._quarantined.add(run.id)
             self._at_rest.clear()
+            self._saying.usual("started", "run started", run_facts, run)
             self._running[run.id, run.attempt] = self._executor.begin(run, self._ended)
 
     def _ended(self, attempt: Attempt, ended: Settled | None) -> None:
         """Hear how an attempt ended, and begin another."""
         run = attempt.run
         if ended is not None:
-            if ended.outcome in ("failed", "retry") and not ended.completed:  # which may well have succeeded
-                said = "" if ended.error is None else f"{ended.error.kind}: {ended.error.message}".splitlines()[0]
-                _log.warning("run %s of %s: attempt %s: %s: %s", run.id, run.task, run.attempt, ended.outcome, said)
+            took = attempt.seconds()
+            self._say_ended(run, ended, took)
             self.outcomes[ended.outcome] += 1
             word = self._progress.take(run)
             self._settler.add(ended if word is None else replace(ended, progress=word))
-            self._claimer.learn(clock.monotonic() - attempt.began)
+            self._claimer.learn(took)
         self._running.pop((run.id, run.attempt), None)
         self._quarantined.discard(run.id)
         self._start_held()
@@ -243,13 +246,25 @@ class Worker:
         if not self._running:
             self._at_rest.set()
 
+    def _say_ended(self, run: Claimed, ended: Settled, took: float) -> None:
+        if ended.outcome in ("failed", "retry") and not ended.completed:  # which may well have succeeded
+            said = "" if ended.error is None else f"{ended.error.kind}: {ended.error.message}".splitlines()[0]
+            text = "run %s of %s: attempt %s: %s: %s"
+            facts = {"verb": "failed" if ended.outcome == "failed" else "retried"} | end_facts(run, ended, took)
+            _log.warning(text, run.id, run.task, run.attempt, ended.outcome, said, extra=facts)
+        else:
+            self._saying.usual("ended", "run ended", end_facts, run, ended, took)
+
     def _context(self, run: Claimed, task: Task[..., Any]) -> CurrentRun:
         return CurrentRun(run.id, run.task, run.queue, run.attempt, _Host(self, run, task), run.schedule, run.kind)
 
     async def complete(self, run: Claimed, result: str, connection: Any) -> None:
         """End a run as succeeded inside the transaction that is open on this connection."""
-        asked = current_run().asked
-        ended = replace(outcome.returned(run, result), progress=self._progress.unwritten(run), asked=asked)
+        current, attempt = current_run(), self._running.get((run.id, run.attempt))
+        log = None if attempt is None else worth_keeping(current, "succeeded", attempt.seconds)
+        ended = replace(
+            outcome.returned(run, result), progress=self._progress.unwritten(run), asked=current.asked, log=log
+        )
         await complete_on(connection, self._db, self.id, ended)
 
     def note_progress(self, run: Claimed, share: float, note: str) -> None:
@@ -301,7 +316,8 @@ class Worker:
             return
         self._renewer.stop()
         self._renewer = None
-        _log.warning("the lease of %s was lost; its runs are stopped", self.id)
+        text = "the lease of %s was lost; its runs are stopped"
+        _log.warning(text, self.id, extra={"verb": "lost", "worker": self.id})
         self._held.clear()
         self._cut_off()
         await self._at_rest.wait()
@@ -365,7 +381,7 @@ class _Host:
         return RunError.read(self._run.previous_error)
 
     def log(self) -> "logging.LoggerAdapter[logging.Logger]":
-        return logging.LoggerAdapter(_log.getChild("run"), {"run": self._run.id, "task": self._run.task})
+        return logging.LoggerAdapter(_log.getChild("run"), {"job_id": self._run.id, "job_name": self._run.task})
 
     def note_progress(self, share: float, note: str) -> None:
         self._worker.note_progress(self._run, share, note)
