@@ -27,6 +27,7 @@ from rota.errors import (
     LockLost,
     MissingExtra,
     NoCurrentRun,
+    OutdatedVersion,
     RotaError,
     ScheduleExists,
     SchemaTooNew,
@@ -37,6 +38,7 @@ from rota.errors import (
     UnknownRun,
     UnknownSchedule,
     UnknownTask,
+    UnknownToken,
     UnreadableArguments,
     WouldBlock,
 )
@@ -51,8 +53,10 @@ from rota.store.hours import Hour
 from rota.store.limits import LimitState
 from rota.store.schedule_reads import FiringState, HeldState, Revision, SchedulesStatus, ScheduleState
 from rota.store.schedule_rows import Triggered
+from rota.store.tokens import TokenState
 from rota.tasks import Call, Task
 from rota.times import Adaptive, AnyOf, At, Calendar, Cron, Every, OnFailure, Retry, Rule
+from rota.tokens import Caller, NewToken, Role
 from rota.version import __version__
 
 __all__ = [
@@ -63,6 +67,7 @@ __all__ = [
     "Blocking",
     "Calendar",
     "Call",
+    "Caller",
     "Cancel",
     "ChildDied",
     "CopyRefused",
@@ -90,12 +95,15 @@ __all__ = [
     "LockLost",
     "LogLine",
     "MissingExtra",
+    "NewToken",
     "NoCurrentRun",
     "OnFailure",
+    "OutdatedVersion",
     "PutCounts",
     "Retry",
     "RetryLater",
     "Revision",
+    "Role",
     "Rota",
     "RotaError",
     "Rule",
@@ -113,11 +121,13 @@ __all__ = [
     "TaskFailed",
     "Ticked",
     "TimedOut",
+    "TokenState",
     "Triggered",
     "UnknownLimit",
     "UnknownRun",
     "UnknownSchedule",
     "UnknownTask",
+    "UnknownToken",
     "UnreadableArguments",
     "Upcoming",
     "Why",

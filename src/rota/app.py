@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
+import copy
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rota import clock, settings
 from rota.db.borrowed import run_on
@@ -32,6 +33,12 @@ from rota.times.durations import duration, duration_text
 from rota.times.moments import SECOND, instant
 from rota.times.policies import Length
 from rota.times.rule import Rule
+from rota.tokens import Tokens
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from rota.server.auth import Auth
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -71,6 +78,13 @@ class Rota(TaskDecorator):
         self.runs = Runs(database, self._store, self.tasks, self._knock)
         self.limits = Limits(database, self._knock)
         self.schedules = Schedules(database, self.name, self._knock)
+        self.tokens = Tokens(database)
+
+    def beside(self, database: Database) -> Self:
+        """Return the same app on another database, which is open or closed as it is; the tasks stay with this one."""
+        other = copy.copy(self)
+        other.move(database)
+        return other
 
     @property
     def database(self) -> Database:
@@ -306,6 +320,15 @@ class Rota(TaskDecorator):
         """Return the queues of the app's tasks and of the schedules that it declares."""
         named = {each.options.queue for each in self.tasks}
         return sorted(named | {each.queue for each in self.declared if each.queue} | {"default"})
+
+    def web(self, *, auth: "Auth | None" = None) -> "FastAPI":
+        """Return the HTTP API, to be mounted under any prefix of an ASGI application, or served as it is.
+
+        `auth` finds out who asks, in the place of tokens.
+        """
+        from rota.server.web import web  # noqa: PLC0415 (FastAPI is loaded where somebody wants it)
+
+        return web(self, auth=auth)
 
     def scheduler(self) -> Scheduler:
         """Return a scheduler on the open store; `run` it. Any number may work on one store."""

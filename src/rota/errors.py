@@ -10,6 +10,7 @@ RotaError
 │   ├── InvalidPolicy           a policy of a schedule, or how a task is retried
 │   ├── InvalidRule             a cron expression, an interval, a calendar, or a rule's text
 │   ├── InvalidSchedule         a schedule's key, call, rule, tags or description
+│   │   └── OutdatedVersion     a change of a version that somebody else has changed since: `.newest`
 │   ├── InvalidTask             a task's function, name or options
 │   └── InvalidZone             a time zone
 ├── LeaseLost                   the run is another worker's by now, and nothing was changed: `.run`
@@ -27,6 +28,7 @@ RotaError
 ├── UnknownRun (a LookupError)      a number under which there is no run: `.run`
 ├── UnknownSchedule (a LookupError)  a key under which there is no schedule: `.key`
 ├── UnknownTask (a LookupError)     a name under which there is no task: `.name`
+├── UnknownToken (a LookupError)    a name that no valid token has: `.name`
 ├── UnreadableArguments         stored arguments that their task does not take, or no longer: `.task`, `.problem`
 └── WouldBlock (a RuntimeError)     a call of `rota.Blocking` where an event loop runs: `.call`
 """
@@ -86,6 +88,15 @@ class InvalidRule(Invalid):
 
 class InvalidSchedule(Invalid):
     """A schedule's key, call, rule, tags or description."""
+
+
+class OutdatedVersion(InvalidSchedule):
+    """A change of a version that somebody else has changed since; nothing was changed."""
+
+    def __init__(self, version: int, newest: int) -> None:
+        super().__init__("version", version, f"it is {newest} by now", "is not the newest")
+        self.args = (version, newest)
+        self.newest = newest
 
 
 class InvalidTask(Invalid):
@@ -266,6 +277,18 @@ class UnknownTask(RotaError, LookupError):
         """Say it in one line, with the names that look like it."""
         hint = f"is it {' or '.join(self.similar)}?" if self.similar else "is its module imported?"
         return f"task: {_shown(self.name)} is not known here; {hint}"
+
+
+class UnknownToken(RotaError, LookupError):
+    """There is no token of that name that could be revoked."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        """Say which."""
+        return f"there is no token {_shown(self.name)}, or it was revoked before"
 
 
 class UnreadableArguments(RotaError):

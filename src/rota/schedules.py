@@ -16,6 +16,7 @@ from rota.db.database import Database, Work
 from rota.errors import (
     Invalid,
     InvalidSchedule,
+    OutdatedVersion,
     ScheduleExists,
     UnknownSchedule,
     UnknownTask,
@@ -213,7 +214,7 @@ class Schedules:
             rows = yield from self._store.rows(keys)
             for row in rows:
                 if version is not None and row["version"] != version:
-                    raise InvalidSchedule("version", version, f"it is {row['version']} by now", "is not the newest")
+                    raise OutdatedVersion(version, row["version"])
             new = [_changed(row, values) for row in rows]
             changed: set[str] = set()
             if values:

@@ -27,6 +27,7 @@ WORDS = {
         "retired",
     ],
     "outcome": ["succeeded", "failed", "retry", "snoozed", "cancelled", "lost"],
+    "role": ["read", "operate", "admin"],
     "kind": ["cron", "interval", "once", "manual", "backfill"],
 }
 ONE_ROW = {"rota_pause", "rota_summed"}

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rota.cli import copy, limits, rules, runs, scheduler, schedules, simulate, store, streams, worker
+from rota.cli import copy, limits, rules, runs, scheduler, schedules, simulate, store, streams, tokens, worker
 from rota.errors import RotaError
 from rota.version import __version__
 
@@ -31,6 +31,7 @@ app.command("doctor")(store.doctor)
 app.add_typer(runs.runs, name="runs")
 app.add_typer(schedules.schedules, name="schedules")
 app.add_typer(limits.limits, name="limits")
+app.add_typer(tokens.tokens, name="tokens")
 
 
 def _show_version(wanted: bool) -> None:

@@ -12,6 +12,7 @@ from rota.errors import StoreUnavailable
 from rota.settings import KEEP
 from rota.store.history import History
 from rota.store.hours import Hours
+from rota.store.idempotency import Idempotency
 from rota.store.limits import LimitStore
 from rota.store.workers import Leases, WorkerStore
 
@@ -46,6 +47,7 @@ class Sweeper:
         self._room = room
         self._keep = keep
         self._history = History(database)
+        self._answers = Idempotency(database)
         self._hours = Hours(database)
         self._lease = lease
         self._apart: float | None = None
@@ -68,7 +70,8 @@ class Sweeper:
         if summed is not None:
             await self._db.write(lambda: self._hours.put(summed))
         removed = await self._db.write(lambda: self._history.sweep(self._keep, _HISTORY_MOST))
-        return removed == _HISTORY_MOST or bool(summed and summed.rows)
+        forgotten = await self._db.write(lambda: self._answers.sweep(_HISTORY_MOST))
+        return _HISTORY_MOST in (removed, forgotten) or bool(summed and summed.rows)
 
     def _ended(self, leases: Leases) -> list[tuple[str, int]]:
         """Tell which leases have ended. A clock that somebody sets ends none, and makes none last.

@@ -1,0 +1,1 @@
+"""The HTTP server: a frame of doors, problems and pages of lists, and one router a noun."""
