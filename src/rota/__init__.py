@@ -51,6 +51,7 @@ from rota.schedules import PutCounts, Upcoming, Why
 from rota.simulation import Simulated, simulate
 from rota.store.hours import Hour
 from rota.store.limits import LimitState
+from rota.store.reads import Statistics
 from rota.store.schedule_reads import FiringState, HeldState, Revision, SchedulesStatus, ScheduleState
 from rota.store.schedule_rows import Triggered
 from rota.store.tokens import TokenState
@@ -116,6 +117,7 @@ __all__ = [
     "SchemaTooNew",
     "Simulated",
     "Snooze",
+    "Statistics",
     "StoreUnavailable",
     "Task",
     "TaskFailed",

@@ -13,6 +13,7 @@ from rota.db.borrowed import run_on
 from rota.db.connect import database
 from rota.db.database import Database, Work
 from rota.db.migrate import Migrations
+from rota.engine.counts import Counts
 from rota.engine.scheduler import Scheduler
 from rota.engine.tick import Tick, Ticked
 from rota.engine.worker import Worker, WorkerSettings
@@ -69,6 +70,8 @@ class Rota(TaskDecorator):
         self._left: list[object] = []
         """What belongs to the process that this one was forked from; to let it go might close it."""
         self._declared: dict[str, Schedule] = {}
+        self.counts = Counts()
+        """What its workers and schedulers have done in this process."""
         self.move(store_database(store or settings.store_url()))
 
     def move(self, database: Database) -> None:
@@ -332,7 +335,7 @@ class Rota(TaskDecorator):
 
     def scheduler(self) -> Scheduler:
         """Return a scheduler on the open store; `run` it. Any number may work on one store."""
-        return Scheduler(self._db, self.put_declared)
+        return Scheduler(self._db, self.put_declared, self.counts)
 
     def worker(
         self, *, queues: Iterable[str] = ("default",), slots: int = 10, lease: Length = "30s", grace: Length = "30s"
@@ -345,7 +348,7 @@ class Rota(TaskDecorator):
         whole_number("slots", slots, 1, MOST_SLOTS, Invalid)
         lanes = tuple(TaskOptions(queue=each).queue for each in some("queues", queues, MOST_QUEUES, Invalid))
         chosen = WorkerSettings(lanes, slots, seconds[0], seconds[1], keep=self._keep)
-        return Worker(self._db, self.tasks, chosen)
+        return Worker(self._db, self.tasks, chosen, self.counts)
 
     def _within_keep(self, unique_for: Length) -> int:
         """Refuse a time that outlives history: a run that is gone cannot keep its twin away."""

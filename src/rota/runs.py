@@ -13,12 +13,12 @@ from rota.errors import Invalid, TimedOut, UnknownRun
 from rota.kept import LogLine
 from rota.model import Attempt, Run, RunState
 from rota.store.hours import Hour, Hours
-from rota.store.reads import Reads
+from rota.store.reads import Reads, Statistics
 from rota.store.runs import RunStore
 from rota.tasks import Registry
 from rota.times.choices import one_of, sendable, whole_number
 from rota.times.durations import duration
-from rota.times.moments import DAY, HOUR, LATEST, instant
+from rota.times.moments import DAY, HOUR, LATEST, SECOND, instant
 from rota.times.policies import Length
 
 _LOOK_SECONDS = 0.05
@@ -110,6 +110,23 @@ class Runs:
 
         found: builtins.list[Hour] = await self._db.read(work)
         return found
+
+    async def statistics(
+        self,
+        window: Length = "1h",
+        *,
+        task: str | None = None,
+        schedule: str | None = None,
+        queue: str | None = None,
+    ) -> Statistics:
+        """Return how the runs went that ended in the last hour, or so long a window: the same from every process.
+
+        It reaches as far back as single runs are kept; `hours` reaches further.
+        """
+        period = duration(window, "window", least=SECOND, most=3_653 * DAY)
+        for field, value in (("task", task), ("schedule", schedule), ("queue", queue)):
+            _name(field, value)
+        return await self._db.read(lambda: self._reads.statistics(period, task=task, schedule=schedule, queue=queue))
 
     async def cancel(self, run: int, *, note: str = "cancelled") -> RunState:
         """Cancel a run: at once where it waits, by telling its worker where it runs. Returns its state then."""

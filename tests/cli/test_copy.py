@@ -40,7 +40,7 @@ def rota(*words: str, said: str | None = None) -> tuple[int, str, str]:
 async def test_what_has_arrived_is_said_table_by_table(source: str, target: str) -> None:
     code, shown, error = rota("copy", source, target)
     assert (code, error) == (0, "")
-    assert "rota_runs       1,200\n" in shown
+    assert "rota_runs         1,200\n" in shown
     assert shown.splitlines()[-1] == f"Done and compared: 1,200 rows are in {target}."
     assert await dump(target) == await dump(source)
 

@@ -1,5 +1,6 @@
 """`rota runs`: look at runs, cancel them, try them again."""
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -82,6 +83,27 @@ def show_hours(
         for each in found
     ]
     table(["hour", "task", "queue", "ended", "runs", "busy", "longest", "waited"], cells)
+
+
+@runs.command("statistics")
+def show_statistics(
+    store: Store = None,
+    window: Annotated[str, typer.Option("--window", metavar="T", help="Of the last so long.")] = "1h",
+    task: Annotated[str | None, typer.Option("--task", help="Only runs of this task.")] = None,
+    schedule: Annotated[str | None, typer.Option("--schedule", metavar="KEY", help="Only runs of this one.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", help="Only runs of this queue.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Show how the runs went that ended lately."""
+    found = on_store(store, lambda app: app.runs.statistics(window, task=task, schedule=schedule, queue=queue))
+    if json:
+        as_json(asdict(found))
+        return
+    lines(
+        f"{found.total} ended in the last {window}: {found.successful} succeeded, {found.failed} failed",
+        f"success rate {found.success_rate:.1f} %, {found.average_duration_ms:.1f} ms on average, "
+        f"{found.checks_per_minute:.1f} a minute",
+    )
 
 
 @runs.command("cancel")

@@ -7,6 +7,7 @@ from typing import Any
 from rota.db.database import Database
 from rota.engine.admit import Knock
 from rota.engine.bell import Bell
+from rota.engine.counts import Counts
 from rota.engine.saying import Saying
 from rota.engine.supervise import again_and_again
 from rota.store.schedule_rows import Fired
@@ -24,7 +25,15 @@ _LONGEST_SECONDS = 5.0
 class Firer:
     """Fires what is due. Any number of them may work on one store."""
 
-    def __init__(self, database: Database, schedules: ScheduleStore, knock: Knock, waiting: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        schedules: ScheduleStore,
+        knock: Knock,
+        waiting: Callable[[], None],
+        counts: Counts | None = None,
+    ) -> None:
+        self._counts = Counts() if counts is None else counts
         self._db = database
         self._schedules = schedules
         self._knock = knock
@@ -42,6 +51,7 @@ class Firer:
         found: Fired = await self._db.write(lambda: self._schedules.fire(_MOST))
         self.fired += found.runs
         self.lost += found.lost
+        self._counts.took_in(found)
         for row in found.stored:
             self._saying.usual("fired", "schedule fired", _facts, found, row)
         if found.ready:

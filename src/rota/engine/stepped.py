@@ -76,7 +76,7 @@ class Stepped(Worker):
         self._queues: tuple[str, ...] = settings.queues
         self._looks = Looks(database)
         self._repaired_at = 0
-        self.scheduler = Scheduler(database, declare)
+        self.scheduler = Scheduler(database, declare, self.measured)
         self.going: list[Going] = []
         self.counts: Counter[str] = Counter()
         """How many attempts ended in which way, and how many runs were fired."""
@@ -238,6 +238,7 @@ class Stepped(Worker):
             self._settler.add(each.ended)
             self._quarantined.discard(each.run.id)
             self.counts[each.ended.outcome] += 1
+            self.measured.ended(each.run, each.ended.outcome, (each.ends - each.run.started_at) / SECOND)
         gone = {(each.run.id, each.run.attempt) for each in ended}
         self.going = [each for each in self.going if (each.run.id, each.run.attempt) not in gone]
         while await self._settler.run_once():

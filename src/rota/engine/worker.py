@@ -21,6 +21,7 @@ from rota.engine.admit import Admitter
 from rota.engine.bell import Bell
 from rota.engine.claim import Claimer
 from rota.engine.complete import Holder, complete_on
+from rota.engine.counts import Counts
 from rota.engine.execute import Attempt, Executor
 from rota.engine.keeping import worth_keeping
 from rota.engine.progress import Progress
@@ -64,7 +65,9 @@ class WorkerSettings:
 class Worker:
     """Works the queues until it is stopped."""
 
-    def __init__(self, database: Database, tasks: Registry, settings: WorkerSettings) -> None:
+    def __init__(
+        self, database: Database, tasks: Registry, settings: WorkerSettings, counts: Counts | None = None
+    ) -> None:
         self._db = database
         self._tasks = tasks
         self._settings = settings
@@ -87,17 +90,26 @@ class Worker:
         """Whether it ended because too many tasks do not stop when told to."""
         self._looked_for_strays = clock.monotonic()
         self._saying = Saying(_log)
+        self.measured = Counts() if counts is None else counts
         self.outcomes: Counter[Outcome] = Counter()
         """How the attempts ended that it executed."""
         self._spawned: set[asyncio.Task[None]] = set()
-        self._claimer = Claimer(database, self.runs, lambda: self.id, settings.queues, settings.slots)
+        self._claimer = Claimer(
+            database, self.runs, lambda: self.id, settings.queues, settings.slots, self.measured.claims
+        )
         self._executor = Executor(tasks, self._context, settings.most_stuck, lambda: Holder(self.id, database.address))
         self._renewer: Renewer | None = None
         self._progress = Progress(database, self.runs, lambda: self.id, lambda: self._loop)
         self.admitter = Admitter(database, self.runs, self._tell)
-        self._settler = Settler(database, self.runs, lambda: self.id, self._settled)
+        self._settler = Settler(database, self.runs, lambda: self.id, self._settled, self.measured)
         self.sweeper = Sweeper(
-            database, self.workers, self._tell, self.admitter.bell.ring, lease=settings.lease, keep=settings.keep
+            database,
+            self.workers,
+            self._tell,
+            self.admitter.bell.ring,
+            lease=settings.lease,
+            keep=settings.keep,
+            counts=self.measured,
         )
 
     @property
@@ -235,6 +247,7 @@ class Worker:
             took = attempt.seconds()
             self._say_ended(run, ended, took)
             self.outcomes[ended.outcome] += 1
+            self.measured.ended(run, ended.outcome, took)
             word = self._progress.take(run)
             self._settler.add(ended if word is None else replace(ended, progress=word))
             self._claimer.learn(took)

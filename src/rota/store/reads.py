@@ -5,6 +5,7 @@ from typing import Any
 
 from rota.db.database import Database, Operation
 from rota.model import Run, RunState
+from rota.times.moments import SECOND
 
 _NEWEST = 2**62
 
@@ -19,6 +20,35 @@ class QueueState:
     oldest: int
     due: int = 0
     """How many of them are due."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """How the runs went that ended in a rolling window; zeros where there are none."""
+
+    total: int
+    """How many succeeded or failed; a cancelled one is neither."""
+    successful: int
+    failed: int
+    success_rate: float
+    """In percent."""
+    average_duration_ms: float
+    """Of those that succeeded."""
+    checks_per_minute: float
+    """Over the minutes since the oldest of them ended, at least 1."""
+
+    @classmethod
+    def read(cls, row: Any) -> "Statistics":
+        """Make the record from what the store counted."""
+        total, successful = row["total"], row["successful"]
+        return cls(
+            total,
+            successful,
+            total - successful,
+            success_rate=100 * successful / total if total else 0.0,
+            average_duration_ms=row["busy"] / successful / 1_000 if successful else 0.0,
+            checks_per_minute=total / max(1.0, row["oldest"] / (60 * SECOND)) if total else 0.0,
+        )
 
 
 class Reads:
@@ -39,3 +69,10 @@ class Reads:
         """Return how many runs are under way, by queue and state."""
         rows = yield self._db.query("reads.states")
         return [QueueState(row["queue"], row["state"], row["number"], -row["oldest"], row["due"]) for row in rows]
+
+    def statistics(
+        self, period: int, *, task: str | None, schedule: str | None, queue: str | None
+    ) -> Operation[Statistics]:
+        """Sum up what ended in the last so many microseconds."""
+        (row,) = yield self._db.query("reads.statistics", period=period, task=task, schedule=schedule, queue=queue)
+        return Statistics.read(row)
