@@ -55,6 +55,7 @@ from rota.store.reads import Statistics
 from rota.store.schedule_reads import FiringState, HeldState, Revision, SchedulesStatus, ScheduleState
 from rota.store.schedule_rows import Triggered
 from rota.store.tokens import TokenState
+from rota.store.troubles import Trouble
 from rota.tasks import Call, Task
 from rota.times import Adaptive, AnyOf, At, Calendar, Cron, Every, OnFailure, Retry, Rule
 from rota.tokens import Caller, NewToken, Role
@@ -125,6 +126,7 @@ __all__ = [
     "TimedOut",
     "TokenState",
     "Triggered",
+    "Trouble",
     "UnknownLimit",
     "UnknownRun",
     "UnknownSchedule",

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rota import clock, settings
+from rota.alerts import FAILURES, TASK, Alerts, Tell, Watch
 from rota.db.borrowed import run_on
 from rota.db.connect import database
 from rota.db.database import Database, Work
@@ -31,6 +32,7 @@ from rota.store.workers import WorkerRecord, WorkerStore
 from rota.tasks import Call, Priority, Registry, Task, TaskDecorator, TaskOptions, priority_number
 from rota.times.choices import sendable, some, whole_number
 from rota.times.durations import duration, duration_text
+from rota.times.intervals import Every
 from rota.times.moments import SECOND, instant
 from rota.times.policies import Length
 from rota.times.rule import Rule
@@ -72,6 +74,7 @@ class Rota(TaskDecorator):
         self._declared: dict[str, Schedule] = {}
         self.counts = Counts()
         """What its workers and schedulers have done in this process."""
+        self._watch = Watch()
         self.move(store_database(store or settings.store_url()))
 
     def move(self, database: Database) -> None:
@@ -82,6 +85,7 @@ class Rota(TaskDecorator):
         self.limits = Limits(database, self._knock)
         self.schedules = Schedules(database, self.name, self._knock)
         self.tokens = Tokens(database)
+        self.alerts = Alerts(database, self.name, self._watch)
 
     def beside(self, database: Database) -> Self:
         """Return the same app on another database, which is open or closed as it is; the tasks stay with this one."""
@@ -263,6 +267,22 @@ class Rota(TaskDecorator):
         if schedule.key in self._declared:
             raise InvalidSchedule("key", schedule.key, "declare each key once", "is declared twice")
         self._declared[schedule.key] = schedule
+
+    def watch(self, tell: Tell, *, every: Length = "1m", failures: int = FAILURES, queue: str = "default") -> None:
+        """Look for troubles again and again, and tell somebody of each once, and once when it is over.
+
+        A trouble is a schedule that failed so many times in a row (or as often as its own `alert_after`), is parked,
+        or had no success for twice its interval; and a worker that went silent. It is a schedule like any other,
+        declared under the key `rota.alerts`.
+        """
+        whole_number("failures", failures, 1, 1_000, Invalid)
+        self._watch.tell, self._watch.failures = tell, failures
+
+        async def check() -> int:
+            return await self.alerts.check()
+
+        found = self.task(name=TASK, queue=queue, priority="high", timeout="5m")(check)
+        self.declare(Schedule(TASK, found.call(), Every(every), description="Tells of troubles."))
 
     async def put_declared(self) -> None:
         """Bring the declared schedules into the store, and retire those that are gone from the code."""

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rota.cli import copy, limits, rules, runs, scheduler, schedules, simulate, store, streams, tokens, worker
+from rota.cli import alerts, copy, limits, rules, runs, scheduler, schedules, simulate, store, streams, tokens, worker
 from rota.errors import RotaError
 from rota.version import __version__
 
@@ -27,6 +27,7 @@ app.command("upcoming")(schedules.upcoming)
 app.command("why")(schedules.why)
 app.command("migrate")(store.migrate)
 app.command("copy")(copy.copy)
+app.command("alerts")(alerts.alerts)
 app.command("doctor")(store.doctor)
 app.add_typer(runs.runs, name="runs")
 app.add_typer(schedules.schedules, name="schedules")
