@@ -47,7 +47,7 @@ def test_what_the_settings_keep_secret_is_masked_wherever_it_comes_up() -> None:
     hide_environment(
         {
             "ROTA_TOKEN": "canary-token",
-            "ROTA_NOTIFY": "json://example.org/canary-hook,mailto:you@example.org",
+            "ROTA_NOTIFY": "json://example.org/canary-hook mailto:you@example.org",
             "ROTA_STORE": "postgresql://news:canary%40pass@db/news",
             "ROTA_KEEP": "14days",
         }

@@ -3,15 +3,19 @@
 What is here is the public API; nothing outside imports deeper.
 """
 
-from rota import logs, testing, times
+from rota import http, logs, notify, testing, times
 from rota.app import Rota
 from rota.blocking import Blocking
 from rota.context import CurrentRun, current_run
 from rota.control import Cancel, RetryLater, Snooze
 from rota.engine.tick import Ticked
 from rota.errors import (
+    AddressRefused,
+    BadSignature,
     ChildDied,
+    CommandFailed,
     CopyRefused,
+    FetchFailed,
     Invalid,
     InvalidArguments,
     InvalidData,
@@ -27,6 +31,7 @@ from rota.errors import (
     LockLost,
     MissingExtra,
     NoCurrentRun,
+    NotifyFailed,
     OutdatedVersion,
     RotaError,
     ScheduleExists,
@@ -63,19 +68,23 @@ from rota.version import __version__
 
 __all__ = [
     "Adaptive",
+    "AddressRefused",
     "AnyOf",
     "At",
     "Attempt",
+    "BadSignature",
     "Blocking",
     "Calendar",
     "Call",
     "Caller",
     "Cancel",
     "ChildDied",
+    "CommandFailed",
     "CopyRefused",
     "Cron",
     "CurrentRun",
     "Every",
+    "FetchFailed",
     "FiringState",
     "HeldState",
     "Hour",
@@ -99,6 +108,7 @@ __all__ = [
     "MissingExtra",
     "NewToken",
     "NoCurrentRun",
+    "NotifyFailed",
     "OnFailure",
     "OutdatedVersion",
     "PutCounts",
@@ -138,7 +148,9 @@ __all__ = [
     "WouldBlock",
     "__version__",
     "current_run",
+    "http",
     "logs",
+    "notify",
     "simulate",
     "testing",
     "times",

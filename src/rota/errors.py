@@ -1,8 +1,12 @@
 """Every error of Rota's, as a tree.
 
 RotaError
+├── BadSignature                a webhook that was not signed with the secret, or not now: `.reason`
+├── CommandFailed               a program did not end well: `.program`, `.code`, `.output`
 ├── CopyRefused                 a copy of a store cannot be begun, or cannot be finished
+├── FetchFailed                 nothing usable came back from an address: `.place`, `.reason`, `.detail`
 ├── Invalid (a ValueError)      a value that was given is not allowed: `.field`, `.value`, `.allowed`
+│   ├── AddressRefused          an address that Rota does not call, given or redirected to
 │   ├── InvalidArguments        what was passed to a task: `.task`, `.parameter`
 │   ├── InvalidData             a value that JSON cannot carry as annotated, or JSON that does not fit the annotation
 │   ├── InvalidDuration         a length of time
@@ -18,6 +22,7 @@ RotaError
 ├── LockLost                    the lock's time was over, and another has taken it since: `.name`
 ├── MissingExtra (an ImportError)   a part of Rota that was not installed: `.extra`
 ├── NoCurrentRun                the code is not inside a run
+├── NotifyFailed                some could not be told: `.reasons`, `.failed`
 ├── ScheduleExists              a schedule was only to be made, and there is one: `.key`
 ├── SchemaTooNew                the store was made by a newer Rota: `.owner`, `.found`, `.known`
 ├── StoreUnavailable            the store does not answer now; what was asked may be asked again
@@ -35,6 +40,7 @@ RotaError
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 
 class RotaError(Exception):
@@ -54,6 +60,10 @@ class Invalid(RotaError, ValueError):
     def __str__(self) -> str:
         """Say it in one line, whatever the value holds."""
         return f"{self.field}: {_shown(self.value)} {self.problem}; {self.allowed}"
+
+
+class AddressRefused(Invalid):
+    """An address that Rota does not call; the message names its host at most, since the rest may be secret."""
 
 
 class InvalidArguments(Invalid):
@@ -107,8 +117,52 @@ class InvalidZone(Invalid):
     """A time zone that is not in the IANA database."""
 
 
+class BadSignature(RotaError):
+    """A webhook that was not signed with the secret, or not now."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        """Say why."""
+        return f"the signature does not hold: {self.reason}"
+
+
+class CommandFailed(RotaError):
+    """A program did not end well, or could not be started."""
+
+    def __init__(self, program: str, code: int | None, output: str) -> None:
+        super().__init__(program, code, output)
+        self.program = program
+        self.code = code
+        """Its exit code; below 0 the signal that ended it; None where it did not start."""
+        self.output = output
+        """The end of what it wrote."""
+
+    def __str__(self) -> str:
+        """Say it in one line, with the last one that it wrote."""
+        how = "could not be started" if self.code is None else f"exit code {self.code}"
+        last = self.output.strip().rpartition("\n")[2]
+        return f"{_shown(self.program)}: {how}" + (f": {_plain(last)}" if last else "")
+
+
 class CopyRefused(RotaError):
     """A copy of a store cannot be begun, or cannot be finished; the message says what to do."""
+
+
+class FetchFailed(RotaError):
+    """Nothing usable came back from an address; what is named is its host, since the rest may be secret."""
+
+    def __init__(self, place: str, reason: str, detail: str) -> None:
+        super().__init__(place, reason, detail)
+        self.place = place
+        self.reason = reason
+        self.detail = detail
+
+    def __str__(self) -> str:
+        """Say it in one line, whatever the other side said."""
+        return f"{self.place}: {self.reason}: {_plain(self.detail)}"
 
 
 class MissingExtra(RotaError, ImportError):
@@ -169,6 +223,22 @@ class NoCurrentRun(RotaError):
     def __str__(self) -> str:
         """Say where it would be."""
         return "there is no current run here: this is for code that a worker calls"
+
+
+class NotifyFailed(RotaError):
+    """Some could not be told; secrets in their targets are not shown."""
+
+    def __init__(self, reasons: Sequence[str], failed: Sequence[object], tried: int) -> None:
+        super().__init__(reasons, failed, tried)
+        self.reasons = list(reasons)
+        """Why, each with what may be shown of its target."""
+        self.failed: list[Any] = list(failed)
+        """The targets that were not told."""
+        self.tried = tried
+
+    def __str__(self) -> str:
+        """Say who and why, in one line."""
+        return f"{len(self.failed)} of {self.tried} could not be told: {_plain('; '.join(self.reasons), 2_000)}"
 
 
 class ScheduleExists(RotaError):
@@ -322,5 +392,10 @@ def _shown(value: object, most: int = 80) -> str:
         text = ascii(value[:most]) if isinstance(value, str) else repr(value)
     except Exception:  # noqa: BLE001 (a value that cannot show itself must not hide what is wrong with it)
         text = f"a {type(value).__name__}"
+    return _plain(text, most)
+
+
+def _plain(text: str, most: int = 400) -> str:
+    """Return text as part of a line, with control characters escaped."""
     line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[: most + 1])
     return line if len(line) <= most else f"{line[: most - 1]}…"

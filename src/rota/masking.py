@@ -27,8 +27,8 @@ def hide(secrets: Iterable[str]) -> None:
 def hide_environment(environment: Mapping[str, str]) -> None:
     """Mask what the settings keep secret: tokens, targets of messages, and the passwords in addresses."""
     hide(value for name, value in environment.items() if name.startswith("ROTA_") and _IS_SECRET.search(name))
-    hide(environment.get("ROTA_NOTIFY", "").replace(",", " ").split())
-    for name in ("ROTA_STORE", "ROTA_BROKER", "ROTA_URL"):
+    hide(environment.get("ROTA_NOTIFY", "").split())
+    for name in ("ROTA_STORE", "ROTA_BROKER", "ROTA_URL", "ROTA_SMTP"):
         try:
             password = urlsplit(environment.get(name, "")).password
         except ValueError:  # no address; whoever uses it says so

@@ -61,3 +61,28 @@ def metrics_schedules() -> int:
     found = int(given) if given.isascii() and given.isdigit() else -1
     whole_number("ROTA_METRICS_SCHEDULES", given if found < 0 else found, 0, 100_000, Invalid)
     return found
+
+
+def allow_networks() -> list[str]:
+    """Return the networks beside the public ones that may be called: `ROTA_ALLOW_NETWORKS`, with commas between."""
+    return _listed("ROTA_ALLOW_NETWORKS")
+
+
+def notify() -> list[str]:
+    """Return where people are told: the targets in `ROTA_NOTIFY`, with spaces between."""
+    return os.environ.get("ROTA_NOTIFY", "").split()
+
+
+def smtp_url() -> str | None:
+    """Return who takes the mail of mailto: targets: `ROTA_SMTP`."""
+    return os.environ.get("ROTA_SMTP") or None
+
+
+def webhook_secret() -> str | None:
+    """Return what signs for webhooks whose address holds no secret: `ROTA_WEBHOOK_SECRET`."""
+    return os.environ.get("ROTA_WEBHOOK_SECRET") or None
+
+
+def _listed(name: str) -> list[str]:
+    """Return what a setting lists, with commas or spaces between."""
+    return os.environ.get(name, "").replace(",", " ").split()

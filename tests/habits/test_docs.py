@@ -38,7 +38,7 @@ def commands(command: Any, path: str = "rota") -> Iterator[tuple[str, list[str]]
         yield from commands(child, f"{path} {name}")
 
 
-@pytest.mark.parametrize("module", ["rota", "rota.testing", "rota.times"])
+@pytest.mark.parametrize("module", ["rota", "rota.http", "rota.notify", "rota.testing", "rota.times"])
 def test_every_public_name_is_documented(module: str) -> None:
     code = "\n".join(documents().values())
     public = importlib.import_module(module).__all__

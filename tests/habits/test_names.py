@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-PUBLIC_MODULES = ("rota", "rota.testing", "rota.times")
+PUBLIC_MODULES = ("rota", "rota.http", "rota.notify", "rota.testing", "rota.times")
 
 
 @pytest.mark.parametrize("name", PUBLIC_MODULES)
