@@ -19,6 +19,7 @@ from rota.errors import Invalid
 from rota.model import Outcome
 from rota.store.runs import Claimed, RunStore
 from rota.store.schedules import ScheduleStore
+from rota.store.troubles import TroubleStore
 from rota.store.workers import WorkerStore
 from rota.times.intervals import Every
 
@@ -90,6 +91,9 @@ async def test_a_silent_worker_a_late_schedule_and_what_waits_are_seen(bench: Be
     assert value(found, "rota_schedules_late") == 1
     assert value(found, "rota_runs_held", behind="schedule") == 2
     assert value(found, "rota_runs_held", behind="limit") == 0
+    await bench.db.write(lambda: TroubleStore(bench.db).look(3))
+    found = await samples(measured)
+    assert (value(found, "rota_troubles", kind="overdue"), value(found, "rota_troubles", kind="parked")) == (1, 0)
 
 
 async def test_beyond_the_first_schedules_metrics_are_by_task(

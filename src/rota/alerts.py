@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from rota import notify
 from rota.db.database import Database
-from rota.errors import Invalid, RotaError
+from rota.errors import Invalid, NotifyFailed, RotaError
 from rota.masking import masked
 from rota.store.troubles import Telling, Trouble, TroubleStore
 from rota.times.choices import whole_number
@@ -22,7 +23,8 @@ TASK = "rota.alerts"
 """The task, and the key of the schedule, that look for troubles."""
 FAILURES = 3
 _MOST_ROUNDS = 20
-_SECONDS = 60.0
+_SECONDS = 120.0
+_AGAIN_SECONDS = (1.0, 5.0, 20.0)
 
 _log = logging.getLogger("rota.alerts")
 
@@ -32,6 +34,24 @@ class Tell(Protocol):
 
     async def __call__(self, title: str, text: str, *, id: str) -> object:  # noqa: A002
         """Send a message."""
+
+
+async def by_notify(title: str, text: str, *, id: str) -> None:  # noqa: A002
+    """Tell the targets of `ROTA_NOTIFY`. Where some were told, the others are tried again here, and nobody twice."""
+    try:
+        await notify.send(title, text, id=id)
+    except NotifyFailed as error:
+        if len(error.failed) == error.tried:
+            raise
+        for seconds in _AGAIN_SECONDS:
+            await asyncio.sleep(seconds)
+            try:
+                await notify.send(title, text, to=error.failed, id=id)
+            except NotifyFailed as again:
+                error = again
+            else:
+                return
+        _log.error("some could not be told: %s", error, extra={"verb": "failed"})
 
 
 @dataclass

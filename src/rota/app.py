@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rota import clock, settings
-from rota.alerts import FAILURES, TASK, Alerts, Tell, Watch
+from rota.alerts import FAILURES, TASK, Alerts, Tell, Watch, by_notify
 from rota.db.borrowed import run_on
 from rota.db.connect import database
 from rota.db.database import Database, Work
@@ -76,6 +76,8 @@ class Rota(TaskDecorator):
         """What its workers and schedulers have done in this process."""
         self._watch = Watch()
         self.move(store_database(store or settings.store_url()))
+        if settings.notify():
+            self.watch()
 
     def move(self, database: Database) -> None:
         """Work on this database from now on, as it is: opening and closing are left to the caller."""
@@ -268,10 +270,13 @@ class Rota(TaskDecorator):
             raise InvalidSchedule("key", schedule.key, "declare each key once", "is declared twice")
         self._declared[schedule.key] = schedule
 
-    def watch(self, tell: Tell, *, every: Length = "1m", failures: int = FAILURES, queue: str = "default") -> None:
+    def watch(
+        self, tell: Tell = by_notify, *, every: Length = "1m", failures: int = FAILURES, queue: str = "default"
+    ) -> None:
         """Look for troubles again and again, and tell somebody of each once, and once when it is over.
 
-        A trouble is a schedule that failed so many times in a row (or as often as its own `alert_after`), is parked,
+        Where `ROTA_NOTIFY` names targets it goes by itself; to say more about it, leave that out and call this. A
+        trouble is a schedule that failed so many times in a row (or as often as its own `alert_after`), is parked,
         or had no success for twice its interval; and a worker that went silent. It is a schedule like any other,
         declared under the key `rota.alerts`.
         """

@@ -7,7 +7,7 @@ things took, what it fired) is counted there: sum it over the instances.
 import inspect
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 from weakref import WeakKeyDictionary
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -19,6 +19,7 @@ from rota.app import Rota
 from rota.engine.counts import Counts, Lengths
 from rota.errors import RotaError
 from rota.store.metrics import Measured, Measures
+from rota.store.troubles import Kind
 from rota.version import __version__
 
 __all__ = ["CONTENT_TYPE", "families", "registry", "render"]
@@ -105,6 +106,8 @@ def _of_store(found: Measured, counts: Counts) -> Iterator[Metric]:
     waiting = {why: found.waiting.get(why, 0) for why in _WAITING}
     yield _gauge("rota_runs_held", "Waiting runs whose time has come, by what they wait for.", waiting, "behind")
     yield _gauge("rota_workers", "Workers by state.", found.workers, "state")
+    troubles = {kind: found.troubles.get(kind, 0) for kind in get_args(Kind)}
+    yield _gauge("rota_troubles", "Troubles that are open.", troubles, "kind")
     yield _gauge("rota_worker_slots", "Slots of all workers that take new work.", {(): found.slots})
 
 

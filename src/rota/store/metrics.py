@@ -26,6 +26,8 @@ class Measured:
     """How many runs wait for room under a limit, for a run of their schedule, or for a worker of their queue."""
     workers: dict[str, int]
     slots: int
+    troubles: dict[str, int]
+    """How many troubles are open, by kind."""
 
 
 class Measures:
@@ -49,6 +51,7 @@ class Measures:
         (late,) = yield self._db.query("metrics.late", late=_LATE)
         queues = yield from self._reads.queues()
         waiting = yield self._db.query("metrics.waiting")
+        troubles = yield self._db.query("metrics.troubles")
         (workers,) = yield self._db.query("metrics.workers")
         return Measured(
             states=states,
@@ -59,4 +62,5 @@ class Measures:
             waiting={row["why"]: row["number"] for row in waiting},
             workers={state: workers[state] for state in ("alive", "draining", "silent")},
             slots=workers["slots"],
+            troubles={row["kind"]: row["number"] for row in troubles},
         )

@@ -104,7 +104,9 @@ class TroubleStore:
                 said = f"schedule {row['key']} failed {_many(row['failures'], bound)} times in a row"
                 found[_subject(row)] = ("failing", said)
             elif not paused and is_overdue(row, policies, now, resumed):
-                found[_subject(row)] = ("overdue", f"schedule {row['key']} had no success for twice its interval")
+                (let_go,) = yield self._db.query("troubles.let_go", key=row["key"])
+                if is_overdue(row, policies, now, max(let_go["at"] or 0, resumed or 0)):
+                    found[_subject(row)] = ("overdue", f"schedule {row['key']} had no success for twice its interval")
         return found
 
     def claim(self) -> Operation[list[Telling]]:
@@ -138,7 +140,7 @@ def is_overdue(row: Any, policies: Policies, now: Instant, resumed: Instant | No
     It is counted from its last success, or from when it was made, or was let go on; what the rule or the exclusions
     leave out, such as a weekend, is no delay.
     """
-    ends = [row["created_at"], row["succeeded"], row["hold_until"], resumed]
+    ends = [row["created_at"], row["succeeded"], resumed]
     since: Instant = max(each for each in ends if each is not None and each <= now)
     first, second = _two(read_rule(row["rule"]), policies, row["average"], since)
     if first is None or second is None:

@@ -21,3 +21,6 @@ SELECT count(*) FILTER (WHERE lease >= CAST(:now AS BIGINT) AND draining = 0) AS
   count(*) FILTER (WHERE lease < CAST(:now AS BIGINT)) AS silent,
   coalesce(sum(slots) FILTER (WHERE lease >= CAST(:now AS BIGINT) AND draining = 0), 0) AS slots
 FROM rota_workers
+
+-- name: metrics.troubles
+SELECT kind, count(*) AS number FROM rota_troubles WHERE over IS NULL GROUP BY kind

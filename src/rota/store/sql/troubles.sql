@@ -1,12 +1,14 @@
 -- Troubles: what somebody should know of. `told`: 0 nothing, 1 that it began, 2 that it is over, or nothing is to be told.
 
 -- name: troubles.unwell @sqlite
--- What may be in trouble: its last run did not succeed, it is not fired, or a run of it does not come to its end.
+-- What may be in trouble: its last run did not succeed, it is not fired, a run of it does not come to its end, or it was
+-- in trouble when somebody looked last.
 SELECT * FROM rota_schedules WHERE state = 'active' AND key IN (
   SELECT key FROM rota_schedules WHERE state = 'active' AND ended <> 'succeeded'
   UNION SELECT key FROM rota_schedules WHERE wake <= :now - :late
   UNION SELECT schedule FROM rota_runs
-    WHERE schedule IS NOT NULL AND state IN ('waiting', 'ready', 'running') AND created_at <= :now - :late)
+    WHERE schedule IS NOT NULL AND state IN ('waiting', 'ready', 'running') AND created_at <= :now - :late
+  UNION SELECT substr(subject, 10) FROM rota_troubles WHERE over IS NULL AND subject LIKE 'schedule %')
 ORDER BY key LIMIT :most
 
 -- name: troubles.unwell @postgres
@@ -15,8 +17,15 @@ SELECT * FROM rota_schedules WHERE state = 'active' AND key = ANY(ARRAY(
   UNION SELECT key FROM rota_schedules WHERE wake <= CAST(:now AS BIGINT) - :late::bigint
   UNION SELECT schedule FROM rota_runs
     WHERE schedule IS NOT NULL AND state IN ('waiting', 'ready', 'running')
-      AND created_at <= CAST(:now AS BIGINT) - :late::bigint))
+      AND created_at <= CAST(:now AS BIGINT) - :late::bigint
+  UNION SELECT substr(subject, 10) FROM rota_troubles WHERE over IS NULL AND subject LIKE 'schedule %'))
 ORDER BY key LIMIT :most
+
+-- name: troubles.let_go
+-- When a schedule was let go on last, or got the rule that it has.
+SELECT max(at) AS at FROM (
+  SELECT max(at) AS at FROM rota_revisions WHERE schedule = :key AND what IN ('resumed', 'changed')
+  UNION ALL SELECT max(last) FROM rota_skips WHERE schedule = :key AND reason IN ('paused', 'parked')) AS found
 
 -- name: troubles.held
 SELECT * FROM rota_schedules
@@ -53,7 +62,7 @@ SELECT 'worker ' || id, CAST(:now AS BIGINT), 'silent', 'worker ' || id || ' wen
   (SELECT count(*) FROM rota_workers)
 FROM rota_workers
 WHERE (id = CAST(:id AS TEXT) OR (CAST(:id AS TEXT) IS NULL AND lease < CAST(:now AS BIGINT)))
-  AND EXISTS (SELECT 1 FROM rota_schedules WHERE task = 'rota.alerts' AND state = 'active')
+  AND EXISTS (SELECT 1 FROM rota_schedules WHERE key = 'rota.alerts' AND state = 'active')
 ON CONFLICT DO NOTHING
 
 -- name: troubles.replaced
