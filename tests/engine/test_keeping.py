@@ -150,6 +150,7 @@ async def test_a_kept_log_goes_with_its_run(app: Rota) -> None:
     async with working(app):
         await app.runs.wait(run.id, timeout=LONG)
     await ask(app.database, "UPDATE rota_runs SET finished_at = 1")
+    await ask(app.database, "DELETE FROM rota_summed")
     await ask(app.database, "INSERT INTO rota_summed (id, through) VALUES (1, 1000)")
     assert await app.database.write(lambda: History(app.database).sweep(0, 10)) == 1
     assert await ask(app.database, "SELECT * FROM rota_logs") == []
