@@ -6,9 +6,10 @@ import copy
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from rota import clock, settings
+from rota import clock, settings, tracing
 from rota.alerts import FAILURES, TASK, Alerts, Tell, Watch, by_notify
 from rota.db.borrowed import run_on
 from rota.db.connect import database
@@ -28,6 +29,7 @@ from rota.schedule import Schedule
 from rota.schedules import Schedules
 from rota.store.reads import QueueState, Reads
 from rota.store.runs import NewRun, RunStore
+from rota.store.traces import TraceStore
 from rota.store.workers import WorkerRecord, WorkerStore
 from rota.tasks import Call, Priority, Registry, Task, TaskDecorator, TaskOptions, priority_number
 from rota.times.choices import sendable, some, whole_number
@@ -83,6 +85,7 @@ class Rota(TaskDecorator):
         """Work on this database from now on, as it is: opening and closing are left to the caller."""
         self._db = database
         self._store = RunStore(database)
+        self._traces = TraceStore(database)
         self.runs = Runs(database, self._store, self.tasks, self._knock)
         self.limits = Limits(database, self._knock)
         self.schedules = Schedules(database, self.name, self._knock)
@@ -204,7 +207,12 @@ class Rota(TaskDecorator):
             unique_for=self._within_keep(unique_for),
         )
         insert = self._store.insert_one if unique is None else self._store.insert_unique
-        found: Run[R] = await self._write(lambda: insert(new), connection, single=unique is None)
+        with tracing.enqueuing(call.name) as trace:
+            if trace is None:
+                found: Run[R] = await self._write(lambda: insert(new), connection, single=unique is None)
+            else:
+                kept = partial(self._traces.around, runs=lambda made: [made.id] if made.created else [], trace=trace)
+                found = await self._write(lambda: kept(insert(new)), connection, single=False)
         if connection is None:
             self._knock("waiting" if found.state == "waiting" else "ready")
         return found
@@ -238,7 +246,12 @@ class Rota(TaskDecorator):
         return [] if stored is None else await stored
 
     async def _insert(self, batch: list[NewRun], connection: Any) -> list[int]:
-        found: list[int] = await self._write(lambda: self._store.insert(batch), connection, single=True)
+        with tracing.enqueuing(batch[0].task, len(batch)) as trace:
+            if trace is None:
+                found: list[int] = await self._write(lambda: self._store.insert(batch), connection, single=True)
+            else:
+                kept = partial(self._traces.around, runs=list[int], trace=trace)
+                found = await self._write(lambda: kept(self._store.insert(batch)), connection, single=False)
         if connection is None:
             self._knock("ready")
             self._knock("waiting")  # some may be under limits of their task or queue

@@ -17,7 +17,7 @@ import threading
 from datetime import datetime
 from typing import Any
 
-from rota import context
+from rota import context, tracing
 from rota.control import Cancel, RetryLater, Snooze
 from rota.db.connect import database
 from rota.engine import wire
@@ -95,6 +95,8 @@ class _Attempt:
         current = self._current()
         context.enter(current)
         _FORWARD.serve(self, self._errand["root_level"])
+        if self._errand["trace"]:
+            tracing.go_on(self._errand["trace"])
         args, kwargs = task.load(self._errand["args"])
         try:
             value = task.function(*args, **kwargs)

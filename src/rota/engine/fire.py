@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from rota import tracing
 from rota.db.database import Database
 from rota.engine.admit import Knock
 from rota.engine.bell import Bell
@@ -48,7 +49,10 @@ class Firer:
 
     async def fire(self) -> Fired:
         """Fire what is due, as far as one transaction goes, and knock."""
-        found: Fired = await self._db.write(lambda: self._schedules.fire(_MOST))
+        with tracing.firing() as span:
+            found: Fired = await self._db.write(lambda: self._schedules.fire(_MOST))
+            if span is not None:
+                span.set_attributes({"rota.runs": found.runs, "rota.skips": found.skips, "rota.lost": found.lost})
         self.fired += found.runs
         self.lost += found.lost
         self._counts.took_in(found)

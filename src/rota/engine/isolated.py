@@ -42,11 +42,11 @@ class Isolated:
         self._children: set[_Child] = set()
         self._warm: list[_Child] = []
 
-    async def call(self, task: Task[..., Any], run: Claimed, current: CurrentRun) -> str:
+    async def call(self, task: Task[..., Any], run: Claimed, current: CurrentRun, trace: str | None = None) -> str:
         """Run a task in a child and return its result as JSON text; a cancelled call kills the child."""
         child = await self._child()
         try:
-            kind, value = await child.call(_errand(task, run, current, self._holder()), current)
+            kind, value = await child.call(_errand(task, run, current, self._holder()) | {"trace": trace}, current)
         except BaseException:
             child.kill()
             raise

@@ -4,11 +4,13 @@ This is done where records are made, so that no handler is added, no level is ch
 """
 
 import logging
+import os
 from collections.abc import Callable
 from typing import Any
 
 from rota.context import CurrentRun, current_or_none
 from rota.kept import KeptLog
+from rota.masking import hide_environment
 from rota.model import Outcome
 
 SLOW_SECONDS = 2.0
@@ -23,6 +25,7 @@ def watch_records() -> None:
     if _watching:
         return
     _watching = True
+    hide_environment(os.environ)  # nor does what is kept show it
     make = logging.getLogRecordFactory()
 
     def factory(name: Any, *args: Any, **named: Any) -> logging.LogRecord:

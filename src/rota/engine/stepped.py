@@ -192,6 +192,7 @@ class Stepped(Worker):
         if free <= 0:
             return 0
         found = await self._claimer.run_once(free, _NOTHING_AHEAD, quarantine=not self._quarantined, lost=lost)
+        await self._learn_traces(found)
         if isinstance(self._db.clock, VirtualClock):
             for run in found:  # one after the other: always in the same order
                 await self._begin(run)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from rota import clock
+from rota import clock, tracing
 from rota.context import CurrentRun, current_run
 from rota.db.database import Database
 from rota.engine import outcome
@@ -34,6 +34,7 @@ from rota.errors import InvalidData, StoreUnavailable
 from rota.model import Outcome, RunError
 from rota.settings import KEEP
 from rota.store.runs import Claimed, RunStore, Settled
+from rota.store.traces import TraceStore
 from rota.store.workers import NewWorker, Renewal, WorkerStore
 from rota.tasks import Registry, Task
 from rota.times.moments import moment
@@ -196,6 +197,7 @@ class Worker:
                 self._looked_for_strays = 0.0  # the answer to a claim may be lost: look as soon as it is back
                 await self._bell.wait(_AGAIN_SECONDS)
                 continue
+            await self._learn_traces(found)
             self._held.update(dict.fromkeys(found, clock.monotonic()))
             self._claiming = False
             self._start_held()
@@ -205,6 +207,19 @@ class Worker:
                 self.worn_out = True
                 _log.error("too many tasks do not stop when told to; the worker ends so that another takes its place")
                 return
+
+    async def _learn_traces(self, claimed: list[Claimed]) -> None:
+        """Learn in which traces runs were enqueued, where somebody collects spans; while the store is away, none."""
+        if not tracing.is_on():
+            self._executor.traces = None
+            return
+        found: dict[int, str] = {}
+        if claimed:
+            with contextlib.suppress(StoreUnavailable):
+                found = await self._db.read(lambda: TraceStore(self._db).of(run.id for run in claimed))
+        known = {run.id for run in self._held}
+        kept = {run: trace for run, trace in (self._executor.traces or {}).items() if run in known}
+        self._executor.traces = kept | found
 
     async def _hand_back_unknown(self) -> None:
         """Give back what a claim took whose answer was lost: the store says it is ours, and we do not know it."""
