@@ -3,7 +3,7 @@
 What is here is the public API; nothing outside imports deeper.
 """
 
-from rota import http, notify, testing, times
+from rota import http, logs, notify, testing, times
 from rota.app import Rota, current_app
 from rota.application import Application, Page
 from rota.blocking import Blocking
@@ -53,6 +53,7 @@ from rota.errors import (
     UnreadableArguments,
     WouldBlock,
 )
+from rota.kept import LogLine
 from rota.limit import Limit
 from rota.locks import Lock
 from rota.model import Attempt, Finding, Run, RunError
@@ -61,9 +62,11 @@ from rota.schedules import PutCounts, Upcoming, Why
 from rota.simulation import Simulated, simulate
 from rota.store.hours import Hour
 from rota.store.limits import LimitState
+from rota.store.reads import Statistics
 from rota.store.schedule_reads import FiringState, HeldState, Revision, SchedulesStatus, ScheduleState
 from rota.store.schedule_rows import Triggered
 from rota.store.tokens import TokenState
+from rota.store.troubles import Trouble
 from rota.tasks import Call, Task, task
 from rota.times import Adaptive, AnyOf, At, Calendar, Cron, Every, OnFailure, Retry, Rule
 from rota.tokens import Caller, NewToken, Role
@@ -111,6 +114,7 @@ __all__ = [
     "Lock",
     "LockHeld",
     "LockLost",
+    "LogLine",
     "MissingExtra",
     "NewToken",
     "NoCurrentRun",
@@ -136,6 +140,7 @@ __all__ = [
     "SchemaTooNew",
     "Simulated",
     "Snooze",
+    "Statistics",
     "StoreUnavailable",
     "Task",
     "TaskFailed",
@@ -144,6 +149,7 @@ __all__ = [
     "TokenState",
     "Transaction",
     "Triggered",
+    "Trouble",
     "UnknownLimit",
     "UnknownRun",
     "UnknownSchedule",
@@ -158,6 +164,7 @@ __all__ = [
     "current_app",
     "current_run",
     "http",
+    "logs",
     "notify",
     "simulate",
     "task",

@@ -10,7 +10,8 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from rota import clock, settings
+from rota import clock, settings, tracing
+from rota.alerts import FAILURES, TASK, Alerts, Tell, Watch, by_notify
 from rota.application import Application
 from rota.batches import in_batches
 from rota.builtin import built_in
@@ -19,6 +20,7 @@ from rota.db.borrowed import run_on
 from rota.db.connect import database
 from rota.db.database import Database, Work
 from rota.db.migrate import Migrations
+from rota.engine.counts import Counts
 from rota.engine.scheduler import Scheduler
 from rota.engine.tick import Tick, Ticked
 from rota.engine.worker import Worker, WorkerSettings
@@ -32,10 +34,12 @@ from rota.schedule import Schedule
 from rota.schedules import Schedules
 from rota.store.reads import QueueState, Reads
 from rota.store.runs import NewRun, RunStore
+from rota.store.traces import TraceStore
 from rota.store.workers import WorkerRecord, WorkerStore
 from rota.tasks import Call, Priority, Registry, Task, TaskDecorator, TaskOptions, priority_number
 from rota.times.choices import sendable, some, whole_number
 from rota.times.durations import duration, duration_text
+from rota.times.intervals import Every
 from rota.times.moments import SECOND, instant
 from rota.times.policies import Length
 from rota.times.rule import Rule
@@ -76,7 +80,12 @@ class Rota(TaskDecorator):
         """What belongs to the process that this one was forked from; to let it go might close it."""
         self._declared: dict[str, Schedule] = {}
         self._applications: tuple[Application, ...] = ()
+        self.counts = Counts()
+        """What its workers and schedulers have done in this process."""
+        self._watch = Watch()
         self.move(store_database(store or settings.store_url()))
+        if settings.notify():
+            self.watch()
 
     def move(self, database: Database) -> None:
         """Work on this database from now on, as it is: opening and closing are left to the caller."""
@@ -84,10 +93,12 @@ class Rota(TaskDecorator):
             database.statements.include(each.statements)
         self._db = database
         self._store = RunStore(database)
+        self._traces = TraceStore(database)
         self.runs = Runs(database, self._store, self.tasks, self._knock)
         self.limits = Limits(database, self._knock)
         self.schedules = Schedules(database, self.name, self._knock)
         self.tokens = Tokens(database)
+        self.alerts = Alerts(database, self.name, self._watch)
 
     def beside(self, database: Database) -> Self:
         """Return the same app on another database, which is open or closed as it is; the tasks stay with this one."""
@@ -259,7 +270,12 @@ class Rota(TaskDecorator):
             )
         )
         insert = self._store.insert_one if unique is None else self._store.insert_unique
-        found: Run[R] = await self._write(lambda: insert(new), connection, single=unique is None, brief=True)
+        with tracing.enqueuing(call.name) as trace:
+            if trace is None:
+                found: Run[R] = await self._write(lambda: insert(new), connection, single=unique is None, brief=True)
+            else:
+                kept = partial(self._traces.around, runs=lambda made: [made.id] if made.created else [], trace=trace)
+                found = await self._write(lambda: kept(insert(new)), connection, single=False, brief=True)
         if connection is None:
             self._knock("waiting" if found.state == "waiting" else "ready")
         return found
@@ -271,7 +287,12 @@ class Rota(TaskDecorator):
         return [*chain(*await in_batches(new, _BATCH, insert, beside=connection is None))]
 
     async def _insert(self, batch: list[NewRun], connection: Any) -> list[int]:
-        found: list[int] = await self._write(lambda: self._store.insert(batch), connection, single=True)
+        with tracing.enqueuing(batch[0].task, len(batch)) as trace:
+            if trace is None:
+                found: list[int] = await self._write(lambda: self._store.insert(batch), connection, single=True)
+            else:
+                kept = partial(self._traces.around, runs=list[int], trace=trace)
+                found = await self._write(lambda: kept(self._store.insert(batch)), connection, single=False)
         if connection is None:
             self._knock("ready")
             self._knock("waiting")  # some may be under limits of their task or queue
@@ -305,6 +326,25 @@ class Rota(TaskDecorator):
     def _refuse_twice(self, schedule: Schedule) -> None:
         if schedule.key in self._declared:
             raise InvalidSchedule("key", schedule.key, "declare each key once", "is declared twice")
+
+    def watch(
+        self, tell: Tell = by_notify, *, every: Length = "1m", failures: int = FAILURES, queue: str = "default"
+    ) -> None:
+        """Look for troubles again and again, and tell somebody of each once, and once when it is over.
+
+        Where `ROTA_NOTIFY` names targets it goes by itself; to say more about it, leave that out and call this. A
+        trouble is a schedule that failed so many times in a row (or as often as its own `alert_after`), is parked,
+        or had no success for twice its interval; and a worker that went silent. It is a schedule like any other,
+        declared under the key `rota.alerts`.
+        """
+        whole_number("failures", failures, 1, 1_000, Invalid)
+        self._watch.tell, self._watch.failures = tell, failures
+
+        async def check() -> int:
+            return await self.alerts.check()
+
+        found = self.task(name=TASK, queue=queue, priority="high", timeout="5m")(check)
+        self.declare(Schedule(TASK, found.call(), Every(every), description="Tells of troubles."))
 
     async def put_declared(self) -> None:
         """Bring the declared schedules into the store, and retire those that are gone from the code.
@@ -395,7 +435,7 @@ class Rota(TaskDecorator):
 
     def scheduler(self) -> Scheduler:
         """Return a scheduler on the open store; `run` it. Any number may work on one store."""
-        return Scheduler(self._db, self.put_declared)
+        return Scheduler(self._db, self.put_declared, self.counts)
 
     def worker(
         self, *, queues: Iterable[str] = ("default",), slots: int = 10, lease: Length = "30s", grace: Length = "30s"
@@ -408,7 +448,7 @@ class Rota(TaskDecorator):
         whole_number("slots", slots, 1, MOST_SLOTS, Invalid)
         lanes = tuple(TaskOptions(queue=each).queue for each in some("queues", queues, MOST_QUEUES, Invalid))
         chosen = WorkerSettings(lanes, slots, seconds[0], seconds[1], keep=self._keep)
-        return Worker(self._db, self.tasks, chosen)
+        return Worker(self._db, self.tasks, chosen, self.counts)
 
     def _within_keep(self, unique_for: Length) -> int:
         """Refuse a time that outlives history: a run that is gone cannot keep its twin away."""

@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Any, Protocol
 
 from rota.errors import Invalid, NoCurrentRun
+from rota.kept import KeptLog
 from rota.model import RunError
 from rota.schedule import Kind
 from rota.times.durations import duration
@@ -61,6 +62,8 @@ class CurrentRun:
     """Whether the task ended its run by `complete`."""
     asked: int | None = None
     """How long after its end the schedule is to run next, in microseconds."""
+    kept: KeptLog | None = field(default=None, repr=False)
+    """What was logged in this attempt, if anything was."""
 
     @property
     def due(self) -> datetime:

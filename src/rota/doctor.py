@@ -31,6 +31,10 @@ async def examine(app: Rota) -> list[Finding]:
             found.append(_bad(what, "add workers or slots"))
     found += await _schedules(app)
     found += await _applications(app)
+    for trouble in await app.alerts.list(limit=_SHOWN):
+        if trouble.kind in ("overdue", "silent"):  # the others are said above, as they are now
+            advice = "see what came of it: rota why KEY" if trouble.kind == "overdue" else "start another in its place"
+            found.append(_bad(f"{trouble.said}, since {trouble.began:%Y-%m-%d %H:%M} UTC", advice))
     if len(found) == 1:
         found.append(Finding(ok=True, what=f"workers alive: {len(alive)}; no queue is behind, no schedule is overdue"))
     return found

@@ -10,14 +10,15 @@ from rota import clock
 from rota.context import LONGEST_NOTE
 from rota.db.database import Database, Operation
 from rota.errors import Invalid, TimedOut, UnknownRun
+from rota.kept import LogLine
 from rota.model import Attempt, Run, RunState
 from rota.store.hours import Hour, Hours
-from rota.store.reads import Reads, RunFilter
+from rota.store.reads import Reads, RunFilter, Statistics
 from rota.store.runs import RunStore
 from rota.tasks import Registry
 from rota.times.choices import one_of, sendable, whole_number
 from rota.times.durations import duration
-from rota.times.moments import DAY, HOUR, LATEST, instant, optional_instant
+from rota.times.moments import DAY, HOUR, LATEST, SECOND, instant, optional_instant
 from rota.times.policies import Length
 
 _LOOK_SECONDS = 0.05
@@ -77,6 +78,10 @@ class Runs:
         """Return its attempts, oldest first. A success at the first try is in the run itself."""
         return await self._db.read(lambda: self._store.attempts(_number(run)))
 
+    async def log(self, run: int) -> "builtins.list[LogLine]":
+        """Return what it logged, oldest first, as far as that is kept: of attempts that failed or took 2 s and more."""
+        return await self._db.read(lambda: self._store.log(_number(run)))
+
     async def result(self, run: int) -> Any:
         """Return what its task returned, as the task's return annotation says."""
         found = await self.get(run)
@@ -116,6 +121,23 @@ class Runs:
 
         found: builtins.list[Hour] = await self._db.read(work)
         return found
+
+    async def statistics(
+        self,
+        window: Length = "1h",
+        *,
+        task: str | None = None,
+        schedule: str | None = None,
+        queue: str | None = None,
+    ) -> Statistics:
+        """Return how the runs went that ended in the last hour, or so long a window: the same from every process.
+
+        It reaches as far back as single runs are kept; `hours` reaches further.
+        """
+        period = duration(window, "window", least=SECOND, most=3_653 * DAY)
+        for field, value in (("task", task), ("schedule", schedule), ("queue", queue)):
+            _name(field, value)
+        return await self._db.read(lambda: self._reads.statistics(period, task=task, schedule=schedule, queue=queue))
 
     async def cancel(self, run: int, *, note: str = "cancelled") -> RunState:
         """Cancel a run: at once where it waits, by telling its worker where it runs. Returns its state then."""

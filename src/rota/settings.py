@@ -5,10 +5,12 @@ import os
 from pydantic import SecretStr
 
 from rota.errors import Invalid
+from rota.times.choices import one_of, whole_number
 from rota.times.durations import duration
 from rota.times.moments import DAY, SECOND
 from rota.times.policies import Length
 
+LOG_LEVELS = ("debug", "info", "warning", "error")
 KEEP = 14 * DAY
 """How long ended runs are kept unless somebody says otherwise."""
 
@@ -49,6 +51,20 @@ def insecure() -> bool:
     return os.environ.get("ROTA_INSECURE") == "1"
 
 
+def log_level(usual: str) -> str:
+    """Return from which level on commands log: `ROTA_LOG_LEVEL`, or what is usual for the command."""
+    found = (os.environ.get("ROTA_LOG_LEVEL") or usual).lower()
+    one_of("ROTA_LOG_LEVEL", found, LOG_LEVELS, Invalid)
+    return found
+
+
+def log_format(*, terminal: bool) -> str:
+    """Return how commands write their log: `ROTA_LOG_FORMAT`, or text on a terminal and JSON elsewhere."""
+    found = os.environ.get("ROTA_LOG_FORMAT") or ("text" if terminal else "json")
+    one_of("ROTA_LOG_FORMAT", found, ("json", "text"), Invalid)
+    return found
+
+
 def token() -> SecretStr | None:
     """Return the admin token that the operator gives, `ROTA_TOKEN`."""
     given = os.environ.get("ROTA_TOKEN")
@@ -58,6 +74,14 @@ def token() -> SecretStr | None:
         allowed = f"use at least {LEAST_TOKEN} printable ASCII characters without spaces, such as openssl rand -hex 32"
         raise Invalid("ROTA_TOKEN", "what it holds", allowed, "is no token")
     return SecretStr(given)
+
+
+def metrics_schedules() -> int:
+    """Return how many schedules have metrics of their own, `ROTA_METRICS_SCHEDULES`; beyond, they are by task."""
+    given = os.environ.get("ROTA_METRICS_SCHEDULES") or "1000"
+    found = int(given) if given.isascii() and given.isdigit() else -1
+    whole_number("ROTA_METRICS_SCHEDULES", given if found < 0 else found, 0, 100_000, Invalid)
+    return found
 
 
 def allow_networks() -> list[str]:

@@ -260,7 +260,7 @@ class Registry:
 
     def check(self, task: Task[..., Any]) -> None:
         """Refuse a task whose name is another's, or that belongs to another app."""
-        if task.name.startswith(OWN_PREFIX):
+        if task.name.startswith(OWN_PREFIX) and not task.function.__module__.startswith(OWN_PREFIX):
             allowed = f"names that begin with {OWN_PREFIX} are for the tasks that Rota brings"
             raise InvalidTask("name", task.name, allowed, "is one of Rota's own")
         known = self._tasks.get(task.name)

@@ -163,7 +163,8 @@ def test_a_tick_in_which_a_run_fails_is_exit_code_1_and_its_text_drives_no_termi
     add("bad", task="broken")
     code, shown, error = rota("tick", "jobs:app")
     assert (code, shown) == (1, "1 fired; 1 failed\n")
-    assert "ValueError: no \\x1b[2J" in error
+    assert "\x1b" not in error
+    assert json.loads(error)["error"] == "ValueError: no \x1b[2J"
     assert "\x1b" not in error
 
 

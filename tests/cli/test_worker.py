@@ -1,6 +1,7 @@
 """`rota worker` as a process: how it begins and how it ends."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -91,7 +92,11 @@ async def test_a_worker_that_is_told_to_stop_ends_with_exit_code_0(start: Start,
     worker.terminate()
     out, err = await worker.communicate()
     assert (worker.returncode, out) == (0, b"working default with 10 slots; 6 tasks known\n")
-    assert b"INFO rota.worker.run I was here" in err
+    said = {each["msg"]: each for each in map(json.loads, err.splitlines())}
+    named = {"job_id": 1, "job_name": "quick", "attempt": 1, "queue": "default"}
+    assert said["I was here"].items() >= (named | {"level": "info", "component": "worker.run"}).items()
+    assert said["run started"].items() >= (named | {"verb": "started", "priority": 50}).items()
+    assert said["run ended"].items() >= (named | {"verb": "ended", "outcome": "succeeded"}).items()
 
 
 async def test_a_worker_works_also_where_its_output_is_full(start: Start, tmp_path: Path, full: IO[str]) -> None:

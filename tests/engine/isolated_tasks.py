@@ -1,6 +1,7 @@
 """Tasks that run in processes of their own; a child imports them by name."""
 
 import asyncio
+import logging
 import os
 import signal
 import sqlite3
@@ -15,6 +16,7 @@ import rota
 from rota.app import Rota
 from rota.context import current_run
 from rota.control import Cancel, RetryLater, Snooze
+from rota.logs import RunFields
 from rota.times.backoff import Retry
 
 app = Rota("sqlite://")
@@ -213,3 +215,14 @@ def alone() -> str:
         return rota.current_app().name
     except rota.Invalid as error:
         return str(error)
+
+
+@app.task(isolation="process")
+def complain() -> None:
+    logging.getLogger("news.isolated").info("fetching %s", "feed", extra={"items": 3})
+    current_run().log.info("by its own log")
+    own = RunFields()
+    seen = logging.makeLogRecord({})
+    own.filter(seen)
+    logging.getLogger("news.isolated").warning("run %s", vars(seen)["job_id"])
+    raise LookupError("no such feed")

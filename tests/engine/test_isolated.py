@@ -154,7 +154,7 @@ async def test_what_an_isolated_task_logs_is_in_the_log_of_its_worker(
         ("INFO", f"I am rota-run-{run.id}"),
         ("ERROR", "and yet"),
     ]
-    assert {(vars(each)["run"], each.funcName) for each in lines} == {(run.id, "speak")}
+    assert {(vars(each)["job_id"], each.funcName) for each in lines} == {(run.id, "speak")}
     assert "LookupError: no such feed" in caplog.text
 
 

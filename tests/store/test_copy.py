@@ -27,7 +27,7 @@ LIVING = {"rota_workers"}
 COPIED = {
     *("rota_runs", "rota_attempts", "rota_schedules", "rota_tags", "rota_revisions", "rota_skips", "rota_pause"),
     *("rota_limits", "rota_taken", "rota_lines", "rota_holds", "rota_locks", "rota_hours", "rota_summed"),
-    *("rota_tokens", "rota_idempotency", "rota_secrets"),
+    *("rota_tokens", "rota_idempotency", "rota_secrets", "rota_logs", "rota_traces", "rota_troubles"),
 }
 HANG_UP = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -112,6 +112,9 @@ async def lived_in(store: str) -> dict[str, int]:
         for text in (
             f"UPDATE rota_runs SET state = 'failed', finished_at = {START}, error = '{{}}' WHERE id IN ({over})",
             "INSERT INTO rota_attempts SELECT id, 1, 'w', 2, 3, 'failed', error FROM rota_runs WHERE state = 'failed'",
+            "INSERT INTO rota_logs SELECT id, 1, '[]' FROM rota_runs WHERE state = 'failed'",
+            f"INSERT INTO rota_troubles VALUES ('worker w', {START}, 'silent', 'gone', NULL, 0, NULL, 0, 1)",
+            "INSERT INTO rota_traces SELECT id, '{}' FROM rota_runs WHERE state = 'failed'",
             f"INSERT INTO rota_hours VALUES ({START}, 'a', 'b', 'failed', 7, 1, 2, 3)",
             f"INSERT INTO rota_summed VALUES (1, {START})",
             f"INSERT INTO rota_tokens VALUES ('h', 'ann', 'admin', {START}, NULL, NULL, {START})",
@@ -214,6 +217,8 @@ async def test_a_source_that_changed_since_the_break_is_noticed(ends: tuple[str,
         await copied(source, target, most=3)
     if "DELETE" in change:
         await rows(source, "DELETE FROM rota_attempts")
+        await rows(source, "DELETE FROM rota_logs")
+        await rows(source, "DELETE FROM rota_traces")
     await rows(source, change)
     with pytest.raises(CopyRefused, match=r"rota_runs of the source has changed .*--replace"):
         await copied(source, target)

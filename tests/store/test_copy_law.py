@@ -42,7 +42,7 @@ def values(table: str, name: str, kind: str, *, optional: bool) -> st.SearchStra
     """What a column may hold, by what PostgreSQL says of it; a row that the schema does not allow is not put in."""
     if table in ONE_ROW and name == "id":
         return st.just(1)
-    if (table, name) in {("rota_attempts", "run"), ("rota_runs", "id")}:
+    if (table, name) in {("rota_attempts", "run"), ("rota_logs", "run"), ("rota_traces", "run"), ("rota_runs", "id")}:
         return st.integers(1, 5)
     if (table, name) in {("rota_tags", "schedule"), ("rota_schedules", "key")}:
         return st.sampled_from(["a", "B", "ä"])
@@ -100,7 +100,7 @@ def test_any_rows_survive_there_and_back_again(
 def fill(path: Path, columns: dict[str, list[tuple[str, str, bool]]], data: st.DataObject) -> None:
     """Put random rows into every table; those that the schema does not allow together are left out."""
     connection = sqlite3.connect(path)
-    first = sorted(columns, key=lambda table: table in {"rota_attempts", "rota_tags"})
+    first = sorted(columns, key=lambda table: table in {"rota_attempts", "rota_logs", "rota_tags", "rota_traces"})
     for table in first:
         kinds = [values(table, name, kind, optional=optional) for name, kind, optional in columns[table]]
         rows = data.draw(st.lists(st.tuples(*kinds), min_size=1, max_size=4), label=table)
@@ -108,6 +108,8 @@ def fill(path: Path, columns: dict[str, list[tuple[str, str, bool]]], data: st.D
         marks = ", ".join("?" * len(kinds))
         connection.executemany(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", rows)
     connection.execute("DELETE FROM rota_attempts WHERE run NOT IN (SELECT id FROM rota_runs)")
+    connection.execute("DELETE FROM rota_logs WHERE run NOT IN (SELECT id FROM rota_runs)")
+    connection.execute("DELETE FROM rota_traces WHERE run NOT IN (SELECT id FROM rota_runs)")
     connection.execute("DELETE FROM rota_tags WHERE schedule NOT IN (SELECT key FROM rota_schedules)")
     connection.commit()
     connection.close()

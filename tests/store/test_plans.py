@@ -15,7 +15,16 @@ from rota.db.statements import Statement
 from rota.store.runs import RunStore
 from rota.times import Every
 
-LARGE = ("rota_runs", "rota_schedules", "rota_skips", "rota_revisions", "rota_attempts", "rota_hours")
+LARGE = (
+    "rota_runs",
+    "rota_schedules",
+    "rota_skips",
+    "rota_revisions",
+    "rota_attempts",
+    "rota_hours",
+    "rota_logs",
+    "rota_traces",
+)
 FOR_PEOPLE = {
     "schedules.counts": "counts them all",
     "schedules.status": "counts those that fail",

@@ -7,6 +7,7 @@ import typer
 
 from rota.application import Application, load, named
 from rota.cli import (
+    alerts,
     copy,
     imports,
     limits,
@@ -43,6 +44,7 @@ app.command("upcoming")(schedules.upcoming)
 app.command("why")(schedules.why)
 app.command("migrate")(store.migrate)
 app.command("copy")(copy.copy)
+app.command("alerts")(alerts.alerts)
 app.command("doctor")(store.doctor)
 app.add_typer(runs.runs, name="runs")
 app.add_typer(schedules.schedules, name="schedules")

@@ -1,5 +1,6 @@
 """`rota runs`: look at runs, cancel them, try them again."""
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -9,6 +10,7 @@ from rota.app import Rota
 from rota.cli.loading import AsJson, Store, on_store
 from rota.cli.moments import given_moment, iso, relative
 from rota.cli.output import as_json, lines, table
+from rota.kept import LogLine
 from rota.model import Attempt, Run
 from rota.store.hours import Hour
 
@@ -47,20 +49,26 @@ def list_runs(
 
 @runs.command("show")
 def show_run(run: Number, store: Store = None, json: AsJson = False) -> None:
-    """Show one run with its attempts."""
+    """Show one run with its attempts, and what it logged where that is kept."""
 
-    async def look(app: Rota) -> tuple[Run[Any], list[Attempt], str | None]:
-        return await app.runs.get(run), await app.runs.attempts(run), await app.limits.waits_for(run)
+    async def look(app: Rota) -> tuple[Run[Any], list[Attempt], list[LogLine], str | None]:
+        said = await app.runs.log(run)
+        return await app.runs.get(run), await app.runs.attempts(run), said, await app.limits.waits_for(run)
 
-    found, attempts, gate = on_store(store, look)
+    found, attempts, said, gate = on_store(store, look)
     shown = _record(found) | {"waits_for": gate}
     if json:
-        as_json(shown | {"attempts": [_attempt_record(each) for each in attempts]})
+        parts = {"attempts": [_attempt_record(each) for each in attempts], "log": [_log_record(each) for each in said]}
+        as_json(shown | parts)
         return
     lines(*(f"{name}: {value}" for name, value in shown.items() if value is not None))
     for each in attempts:
-        said = f" {each.error.kind}: {each.error.message}" if each.error else ""
-        lines(f"attempt {each.number}: {each.outcome} after {(each.finished_at - each.started_at)}{said}")
+        why = f" {each.error.kind}: {each.error.message}" if each.error else ""
+        lines(f"attempt {each.number}: {each.outcome} after {(each.finished_at - each.started_at)}{why}")
+    if said:
+        lines("log:")
+    for line in said:
+        lines(*(f"  {each}" for each in _log_line(line)))
 
 
 @runs.command("hours")
@@ -83,6 +91,27 @@ def show_hours(
         for each in found
     ]
     table(["hour", "task", "queue", "ended", "runs", "busy", "longest", "waited"], cells)
+
+
+@runs.command("statistics")
+def show_statistics(
+    store: Store = None,
+    window: Annotated[str, typer.Option("--window", metavar="T", help="Of the last so long.")] = "1h",
+    task: Annotated[str | None, typer.Option("--task", help="Only runs of this task.")] = None,
+    schedule: Annotated[str | None, typer.Option("--schedule", metavar="KEY", help="Only runs of this one.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", help="Only runs of this queue.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Show how the runs went that ended lately."""
+    found = on_store(store, lambda app: app.runs.statistics(window, task=task, schedule=schedule, queue=queue))
+    if json:
+        as_json(asdict(found))
+        return
+    lines(
+        f"{found.total} ended in the last {window}: {found.successful} succeeded, {found.failed} failed",
+        f"success rate {found.success_rate:.1f} %, {found.average_duration_ms:.1f} ms on average, "
+        f"{found.checks_per_minute:.1f} a minute",
+    )
 
 
 @runs.command("cancel")
@@ -131,6 +160,19 @@ def _record(run: Run[Any]) -> dict[str, Any]:
         "started_at": iso(run.started_at),
         "finished_at": iso(run.finished_at),
     }
+
+
+def _log_line(line: LogLine) -> list[str]:
+    """Say a line of a log; a traceback in it has lines of its own."""
+    if line.at is None:
+        return [line.message]
+    first, *rest = line.message.splitlines() or [""]
+    return [f"{line.attempt} {line.at:%H:%M:%S.%f} {line.level} {line.logger} {first}", *rest]
+
+
+def _log_record(line: LogLine) -> dict[str, Any]:
+    named = {"attempt": line.attempt, "at": iso(line.at), "level": line.level, "logger": line.logger}
+    return named | {"message": line.message, "left_out": line.left_out}
 
 
 def _hour_record(hour: Hour) -> dict[str, Any]:

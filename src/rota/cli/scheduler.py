@@ -1,7 +1,6 @@
 """`rota scheduler` and `rota tick`: fire the schedules of an app's store, for ever or once."""
 
 import asyncio
-import logging
 import signal
 from typing import Annotated
 
@@ -10,12 +9,13 @@ import typer
 from rota.cli.leaving import leave_soon
 from rota.cli.loading import Target, load_app
 from rota.cli.logs import configure_logs
+from rota.cli.metrics_port import MetricsHost, MetricsPort, measured
 from rota.cli.output import lines
 from rota.cli.streams import complain, discard_output
 from rota.engine.tick import Ticked
 
 
-def scheduler(target: Target = None) -> None:
+def scheduler(target: Target = None, metrics_port: MetricsPort = None, metrics_host: MetricsHost = "127.0.0.1") -> None:
     """Fire the schedules of an app's store until stopped. It works no queue: that is for rota worker.
 
     Brings the schedules that the app declares into the store when it starts. Any number may run at once.
@@ -24,7 +24,7 @@ def scheduler(target: Target = None) -> None:
     app = load_app(target)
 
     async def fire() -> None:
-        async with app:
+        async with app, measured(app, metrics_host, metrics_port):
             firing = app.scheduler()
             for each in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(each, firing.stop)
@@ -55,7 +55,7 @@ def tick(
     Does not wait for what is due later. Two at once are harmless. A first signal waits for what runs, a second does
     not. Exit code 1 where a run has failed for good, or not all was done.
     """
-    configure_logs(logging.WARNING)
+    configure_logs("warning")
     app = load_app(target)
 
     async def work() -> Ticked:

@@ -17,7 +17,7 @@ import threading
 from datetime import datetime
 from typing import Any
 
-from rota import context
+from rota import context, tracing
 from rota.control import Cancel, RetryLater, Snooze
 from rota.db.connect import database
 from rota.engine import wire
@@ -38,6 +38,7 @@ def serve(worker: socket.socket) -> None:
     for each in (signal.SIGTERM, signal.SIGINT):  # who stops a service may tell all its processes; the worker decides
         signal.signal(each, lambda *_: None)
     line = _Line(worker)
+    _FORWARD.begin()  # before a user's module configures anything: his basicConfig then leaves it alone
     threading.Thread(target=line.listen, name="rota-line", daemon=True).start()
     while True:
         errand = line.errands.get()
@@ -93,6 +94,9 @@ class _Attempt:
         task = self._task = _task(self._errand["module"], self._errand["name"])
         current = self._current()
         context.enter(current)
+        _FORWARD.serve(self, self._errand["root_level"])
+        if self._errand["trace"]:
+            tracing.go_on(self._errand["trace"])
         args, kwargs = task.load(self._errand["args"])
         try:
             value = task.function(*args, **kwargs)
@@ -148,14 +152,14 @@ class _Attempt:
         """Return a log whose lines the worker writes: it is where an operator looks."""
         logger = logging.getLogger(self._errand["log"])
         logger.setLevel(self._errand["level"])
-        logger.handlers = [_Forward(self)]
-        logger.propagate = False
-        return logging.LoggerAdapter(logger, {"run": self._id, "task": self._errand["task"]})
+        return logging.LoggerAdapter(logger, {"job_id": self._id, "job_name": self._errand["task"]})
 
-    def forward(self, record: logging.LogRecord) -> None:
-        """Send a line of the log to the worker."""
-        trace = logging.Formatter().formatException(record.exc_info) if record.exc_info else None
-        facts = {
+    def forward(self, record: logging.LogRecord, *, shown: bool) -> None:
+        """Send a line of the log to the worker, and whether it is shown here already."""
+        trace = logging.Formatter().formatException(record.exc_info) if record.exc_info else record.exc_text
+        facts = _extra(record) | {
+            "name": record.name,
+            "created": record.created,
             "levelno": record.levelno,
             "levelname": record.levelname,
             "msg": record.getMessage()[:_MOST_TEXT],
@@ -167,7 +171,7 @@ class _Attempt:
             "lineno": record.lineno,
             "process": record.process,
         }
-        self._say("log", facts)
+        self._say("log", facts, shown)
 
     def _say(self, kind: str, *words: object) -> None:
         """Say something about this attempt; its number tells it from what a thread of an older one may still say."""
@@ -175,15 +179,53 @@ class _Attempt:
 
 
 class _Forward(logging.Handler):
-    def __init__(self, attempt: _Attempt) -> None:
+    """Sends all that is logged in this process to the worker, as of the attempt that it is logged in."""
+
+    def __init__(self) -> None:
         super().__init__()
+        self._attempt: _Attempt | None = None
+
+    def begin(self) -> None:
+        """Hear what is logged; also again, where a user's own configuration took all handlers away."""
+        root = logging.getLogger()
+        if self not in root.handlers:
+            root.addHandler(self)
+
+    def serve(self, attempt: _Attempt, level: int) -> None:
+        """Speak for an attempt; where nobody else configures this process, from the worker's level on."""
+        self.begin()
         self._attempt = attempt
+        if logging.getLogger().handlers == [self]:
+            logging.getLogger().setLevel(level)
 
     def emit(self, record: logging.LogRecord) -> None:
+        run = context.current_or_none()
+        attempt = self._attempt if run is None else run.host  # a thread of the task's own may know no run
         try:
-            self._attempt.forward(record)
+            if isinstance(attempt, _Attempt):
+                attempt.forward(record, shown=self._is_shown(record.name))
         except Exception:  # noqa: BLE001 (a line of a log must not fail its task)
             self.handleError(record)
+
+    def _is_shown(self, name: str) -> bool:
+        """Tell whether somebody else in this process writes what this logger says."""
+        logger: logging.Logger | None = logging.getLogger(name)
+        while logger is not None:
+            if any(each is not self for each in logger.handlers):
+                return True
+            logger = logger.parent if logger.propagate else None
+        return False
+
+
+_FORWARD = _Forward()
+_USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+
+
+def _extra(record: logging.LogRecord) -> dict[str, Any]:
+    """Return the fields that were given with a record."""
+    given = ((name, value) for name, value in vars(record).items() if name not in _USUAL)
+    plain = (str, int, float, bool, type(None))
+    return {name: value if isinstance(value, plain) else str(value)[:_MOST_TEXT] for name, value in given}
 
 
 def _task(module: str, name: str) -> Task[..., Any]:

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 
+from rota import clock
 from rota.db.database import Database
+from rota.engine.counts import SHORT, Lengths
 from rota.store.runs import Claimed, RunStore
 
 _AHEAD_SECONDS = 0.2
@@ -20,8 +22,15 @@ class Claimer:
     """Takes runs for one worker."""
 
     def __init__(
-        self, database: Database, runs: RunStore, worker: Callable[[], str], queues: tuple[str, ...], slots: int
+        self,
+        database: Database,
+        runs: RunStore,
+        worker: Callable[[], str],
+        queues: tuple[str, ...],
+        slots: int,
+        took: Lengths | None = None,
     ) -> None:
+        self._took = Lengths(SHORT) if took is None else took
         self._slots = slots
         self._db = database
         self._runs = runs
@@ -84,8 +93,10 @@ class Claimer:
         return found
 
     async def _claim(self, queue: str, most: int, lost_least: int, lost_most: int, *, ahead: int = 0) -> list[Claimed]:
-        worker = self._worker()
-        return await self._db.write(
+        worker, began = self._worker(), clock.monotonic()
+        found = await self._db.write(
             lambda: self._runs.claim(worker, queue, most, ahead=ahead, lost_least=lost_least, lost_most=lost_most),
             single=True,
         )
+        self._took.add(clock.monotonic() - began)
+        return found

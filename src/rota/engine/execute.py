@@ -11,12 +11,14 @@ from rota import clock, context
 from rota.engine import outcome
 from rota.engine.complete import Holder
 from rota.engine.isolated import Isolated, Refused
+from rota.engine.keeping import watch_records, worth_keeping
 from rota.engine.threads import Threads
 from rota.errors import InvalidData, TimedOut, UnknownTask, UnreadableArguments
 from rota.schedule import read_retry
 from rota.store.runs import Claimed, Settled
 from rota.tasks import Registry, Task
 from rota.times.backoff import Retry
+from rota.tracing import RunSpan
 
 _PATIENCE = 1.0
 """How long a task that was told to stop may take to do so before its slot is given to another run."""
@@ -38,6 +40,9 @@ class Executor:
         self.threads = Threads("rota-task")
         self.isolated = Isolated(holder)
         self._attempts: dict[int, Attempt] = {}
+        self.traces: dict[int, str] | None = None
+        """The traces that claimed runs were enqueued in; None while nobody collects spans."""
+        watch_records()
         self.stuck = 0
         """How many tasks were told to stop and did not."""
 
@@ -74,6 +79,8 @@ class Executor:
             attempt.never()
             return attempt
         self._attempts[run.id] = attempt
+        if self.traces is not None:
+            attempt.trace(self.traces.pop(run.id, None))
         attempt.begin(task, self._make_context(run, task))
         return attempt
 
@@ -114,6 +121,7 @@ class Attempt:
         "_done",
         "_executor",
         "_over",
+        "_span",
         "_task",
         "_timer",
         "_why",
@@ -133,8 +141,18 @@ class Attempt:
         """Why it was told to end, if it was."""
         self._timer: asyncio.TimerHandle | None = None
         self._work: asyncio.Task[None] | None = None
+        self._span: RunSpan | None = None
         self._task: Task[..., Any]
         self._current: context.CurrentRun
+
+    def seconds(self) -> float:
+        """Return how long it has been going on."""
+        return clock.monotonic() - self.began
+
+    def trace(self, carried: str | None) -> None:
+        """Be a span, in the trace that the run was enqueued in or in one of its own."""
+        names = ("id", "task", "queue", "attempt", "schedule")
+        self._span = RunSpan({name: getattr(self.run, name) for name in names}, carried)
 
     def never(self) -> None:
         """There is no task to begin."""
@@ -184,10 +202,13 @@ class Attempt:
         """Call a coroutine function, or a function in a process of its own."""
         self._begun = True
         context.enter(self._current)
+        if self._span is not None:
+            self._span.enter()
         try:
             args, kwargs = self._task.load(self.run.args)
             if self._task.isolation == "process":
-                result = await self._executor.isolated.call(self._task, self.run, self._current)
+                carried = None if self._span is None else self._span.carried()
+                result = await self._executor.isolated.call(self._task, self.run, self._current, carried)
             else:
                 result = self._task.dump_result(await self._task.function(*args, **kwargs))
         except (KeyboardInterrupt, GeneratorExit):  # somebody ends the process, or the event loop
@@ -201,6 +222,8 @@ class Attempt:
         """Call a plain function in a thread. It is over when the thread is: nobody can cancel a thread."""
         own = contextvars.copy_context()
         own.run(context.enter, self._current)
+        if self._span is not None:
+            own.run(self._span.enter)
 
         def work() -> str:
             args, kwargs = self._task.load(self.run.args)
@@ -253,6 +276,12 @@ class Attempt:
             ended = outcome.undone(self.run, ended, self._retry)
         elif ended is not None and self._current.asked is not None:
             ended = replace(ended, asked=self._current.asked)
+        if ended is not None and self._current.kept is not None:
+            self._current.kept.close()
+            ended = replace(ended, log=worth_keeping(self._current, ended.outcome, self.seconds))
+        if self._span is not None:
+            error = None if ended is None or ended.error is None else f"{ended.error.kind}: {ended.error.message}"
+            self._span.end("cut off" if ended is None else ended.outcome, error)
         self._done(self, ended)
 
 

@@ -18,6 +18,7 @@ from rota.context import CurrentRun
 from rota.control import Cancel, RetryLater, Snooze
 from rota.engine import child, wire
 from rota.engine.complete import Holder
+from rota.engine.keeping import keep
 from rota.errors import ChildDied, TaskFailed
 from rota.store.runs import Claimed
 from rota.tasks import Task
@@ -41,11 +42,11 @@ class Isolated:
         self._children: set[_Child] = set()
         self._warm: list[_Child] = []
 
-    async def call(self, task: Task[..., Any], run: Claimed, current: CurrentRun) -> str:
+    async def call(self, task: Task[..., Any], run: Claimed, current: CurrentRun, trace: str | None = None) -> str:
         """Run a task in a child and return its result as JSON text; a cancelled call kills the child."""
         child = await self._child()
         try:
-            kind, value = await child.call(_errand(task, run, current, self._holder()), current)
+            kind, value = await child.call(_errand(task, run, current, self._holder()) | {"trace": trace}, current)
         except BaseException:
             child.kill()
             raise
@@ -123,7 +124,7 @@ class _Child:
                 elif kind == "asked":
                     (current.asked,) = words
                 elif kind == "log":
-                    _write_log(current, words[0])
+                    _write_log(current, *words)
                 else:
                     return kind, words
         except (EOFError, OSError) as error:
@@ -194,14 +195,17 @@ def _errand(task: Task[..., Any], run: Claimed, current: CurrentRun, holder: Hol
         "previous_error": run.previous_error,
         "log": current.log.logger.name,
         "level": current.log.getEffectiveLevel(),
+        "root_level": logging.getLogger().getEffectiveLevel(),
         "holder": asdict(holder),
     }
 
 
-def _write_log(current: CurrentRun, facts: dict[str, Any]) -> None:
-    logger = current.log.logger
-    record = logging.makeLogRecord({"name": logger.name, **(current.log.extra or {}), **facts})
-    if logger.isEnabledFor(record.levelno):
+def _write_log(current: CurrentRun, facts: dict[str, Any], shown: bool) -> None:
+    """Take in a line of a child's log: keep it, and write it where the child does not."""
+    record = logging.makeLogRecord(facts)
+    keep(current, record)
+    logger = logging.getLogger(record.name)
+    if not shown and logger.isEnabledFor(record.levelno):
         logger.handle(record)
 
 

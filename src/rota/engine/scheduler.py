@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from rota import clock
 from rota.db.database import Database
 from rota.engine.admit import Admitter
+from rota.engine.counts import Counts
 from rota.engine.fire import Firer
 from rota.engine.supervise import for_ever
 from rota.errors import StoreUnavailable
@@ -25,14 +26,17 @@ _REPORT_SECONDS = 3_600.0
 class Scheduler:
     """Works the schedules of a store until it is stopped. Any number may work on one store."""
 
-    def __init__(self, database: Database, declare: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, database: Database, declare: Callable[[], Awaitable[None]], counts: Counts | None = None
+    ) -> None:
+        self._counts = Counts() if counts is None else counts
         self._db = database
         self._declare = declare
         self._stop = asyncio.Event()
         self._schedules = ScheduleStore(database)
         self._reads = ScheduleReads(database)
         self.admitter = Admitter(database, RunStore(database), self._tell)
-        self.firer = Firer(database, self._schedules, self._tell, self.admitter.bell.ring)
+        self.firer = Firer(database, self._schedules, self._tell, self.admitter.bell.ring, self._counts)
 
     async def run(self) -> None:
         """Fire until `stop` is called or this is cancelled."""
@@ -63,6 +67,7 @@ class Scheduler:
     async def heal_once(self) -> int:
         """Find schedules that would wait for ever, or by a clock that was set back; returns how many go on."""
         found = await self._db.write(lambda: self._schedules.heal(_HEAL_MOST))
+        self._counts.healed += found
         if found:
             _log.warning("%s schedules had no next instant, or one by a clock that was set back; they go on", found)
             self.firer.bell.ring()
@@ -73,7 +78,11 @@ class Scheduler:
         found = await self._db.read(self._reads.status)
         counts = ", ".join(f"{number} {state}" for state, number in found.counts.items()) or "none"
         said = "schedules: %s; %s overdue, %s failing; next due %s"
-        _log.info(said, counts, found.overdue, found.failing, found.next_due or "never")
+        facts = {"verb": "counted", "schedules": found.counts, "overdue": found.overdue, "failing": found.failing}
+        due = found.next_due and found.next_due.isoformat()
+        _log.info(
+            said, counts, found.overdue, found.failing, found.next_due or "never", extra=facts | {"next_run": due}
+        )
 
     async def _heal(self) -> None:
         """Heal again and again, and once an hour say how things are."""

@@ -5,8 +5,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
+from rota import clock
 from rota.db.database import Database
 from rota.engine.bell import Bell
+from rota.engine.counts import Counts
 from rota.errors import StoreUnavailable
 from rota.model import Outcome
 from rota.store.runs import RunStore, Settled
@@ -18,7 +20,15 @@ _AGAIN_SECONDS = 1.0
 class Settler:
     """Writes how attempts ended."""
 
-    def __init__(self, database: Database, runs: RunStore, worker: Callable[[], str], told: "Told") -> None:
+    def __init__(
+        self,
+        database: Database,
+        runs: RunStore,
+        worker: Callable[[], str],
+        told: "Told",
+        counts: Counts | None = None,
+    ) -> None:
+        self._counts = Counts() if counts is None else counts
         self._db = database
         self._runs = runs
         self._worker = worker
@@ -54,6 +64,7 @@ class Settler:
         worker, batch = self._next_batch()
         del self._ended[: len(batch)]
         self._writing = batch
+        began = clock.monotonic()
         try:
             plain = all(each.plain for each in batch)
             held = await self._db.write(lambda: self._runs.settle(worker, batch), single=plain)
@@ -64,7 +75,10 @@ class Settler:
             raise
         finally:
             self._writing = []
-        self.fenced += sum(each.run not in held and not self._may_be_ours(each) for each in batch)
+        self._counts.settles.add(clock.monotonic() - began)
+        fenced = sum(each.run not in held and not self._may_be_ours(each) for each in batch)
+        self.fenced += fenced
+        self._counts.fenced += fenced
         self.completed.update("succeeded" if each.run not in held else each.outcome for each in batch if each.completed)
         self._doubtful -= {(each.run, each.attempt) for each in batch}
         if not self._ended:

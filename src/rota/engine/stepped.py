@@ -76,7 +76,7 @@ class Stepped(Worker):
         self._queues: tuple[str, ...] = settings.queues
         self._looks = Looks(database)
         self._repaired_at = 0
-        self.scheduler = Scheduler(database, declare)
+        self.scheduler = Scheduler(database, declare, self.measured)
         self.going: list[Going] = []
         self.counts: Counter[str] = Counter()
         """How many attempts ended in which way, and how many runs were fired."""
@@ -192,6 +192,7 @@ class Stepped(Worker):
         if free <= 0:
             return 0
         found = await self._claimer.run_once(free, _NOTHING_AHEAD, quarantine=not self._quarantined, lost=lost)
+        await self._learn_traces(found)
         if isinstance(self._db.clock, VirtualClock):
             for run in found:  # one after the other: always in the same order
                 await self._begin(run)
@@ -239,6 +240,7 @@ class Stepped(Worker):
             self._quarantined.discard(each.run.id)
             if not each.ended.completed:
                 self.counts[each.ended.outcome] += 1
+            self.measured.ended(each.run, each.ended.outcome, (each.ends - each.run.started_at) / SECOND)
         gone = {(each.run.id, each.run.attempt) for each in ended}
         self.going = [each for each in self.going if (each.run.id, each.run.attempt) not in gone]
         before = self._settler.completed.copy()

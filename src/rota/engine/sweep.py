@@ -8,6 +8,7 @@ from contextlib import suppress
 from rota import clock
 from rota.db.database import Database
 from rota.engine.admit import Knock
+from rota.engine.counts import Counts
 from rota.errors import StoreUnavailable
 from rota.settings import KEEP
 from rota.store.history import History
@@ -39,7 +40,9 @@ class Sweeper:
         *,
         lease: float = 30.0,
         keep: int = KEEP,
+        counts: Counts | None = None,
     ) -> None:
+        self._counts = Counts() if counts is None else counts
         self._db = database
         self._workers = workers
         self._limits = LimitStore(database)
@@ -58,6 +61,8 @@ class Sweeper:
     async def run_once(self) -> int:
         """Take back what expired leases held and what nobody has of limits; returns how many runs are ready again."""
         ready = await self._db.write(lambda: self._workers.sweep(self._ended))
+        self._counts.sweeps += 1
+        self._counts.swept += sum(ready.values())
         if ready:
             await self._knock(ready)
         if await self._db.write(self._limits.sweep):

@@ -53,7 +53,7 @@ class Tick:
         self._worker = worker
         self._reads = Reads(database)
         self._schedules = ScheduleStore(database)
-        self._firer = Firer(database, self._schedules, self._tell, worker.admitter.bell.ring)
+        self._firer = Firer(database, self._schedules, self._tell, worker.admitter.bell.ring, worker.measured)
         self._answered = clock.monotonic()
 
     async def run(self, queues: tuple[str, ...], seconds: float | None) -> Ticked:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from rota import clock
+from rota import clock, tracing
 from rota.context import CurrentRun, current_run
 from rota.db.database import Database
 from rota.engine import outcome
@@ -21,9 +21,12 @@ from rota.engine.admit import Admitter
 from rota.engine.bell import Bell
 from rota.engine.claim import Claimer
 from rota.engine.complete import Holder, complete_on
+from rota.engine.counts import Counts
 from rota.engine.execute import Attempt, Executor
+from rota.engine.keeping import worth_keeping
 from rota.engine.progress import Progress
 from rota.engine.renew import Renewer
+from rota.engine.saying import Saying, end_facts, run_facts
 from rota.engine.settle import Settler
 from rota.engine.supervise import for_ever
 from rota.engine.sweep import Sweeper
@@ -31,6 +34,7 @@ from rota.errors import InvalidData, StoreUnavailable
 from rota.model import Outcome, RunError
 from rota.settings import KEEP
 from rota.store.runs import Claimed, RunStore, Settled
+from rota.store.traces import TraceStore
 from rota.store.workers import NewWorker, Renewal, WorkerStore
 from rota.tasks import Registry, Task
 from rota.times.moments import moment
@@ -62,7 +66,9 @@ class WorkerSettings:
 class Worker:
     """Works the queues until it is stopped."""
 
-    def __init__(self, database: Database, tasks: Registry, settings: WorkerSettings) -> None:
+    def __init__(
+        self, database: Database, tasks: Registry, settings: WorkerSettings, counts: Counts | None = None
+    ) -> None:
         self._db = database
         self.tasks = tasks
         self._settings = settings
@@ -85,15 +91,25 @@ class Worker:
         """Whether it ended because too many tasks do not stop when told to."""
         self._looked_for_strays = clock.monotonic()
         self._outcomes: Counter[Outcome] = Counter()
+        self._saying = Saying(_log)
+        self.measured = Counts() if counts is None else counts
         self._spawned: set[asyncio.Task[None]] = set()
-        self._claimer = Claimer(database, self.runs, lambda: self.id, settings.queues, settings.slots)
+        self._claimer = Claimer(
+            database, self.runs, lambda: self.id, settings.queues, settings.slots, self.measured.claims
+        )
         self._executor = Executor(tasks, self._context, settings.most_stuck, lambda: Holder(self.id, database.address))
         self._renewer: Renewer | None = None
         self._progress = Progress(database, self.runs, lambda: self.id, lambda: self._loop)
         self.admitter = Admitter(database, self.runs, self._tell)
-        self._settler = Settler(database, self.runs, lambda: self.id, self._settled)
+        self._settler = Settler(database, self.runs, lambda: self.id, self._settled, self.measured)
         self.sweeper = Sweeper(
-            database, self.workers, self._tell, self.admitter.bell.ring, lease=settings.lease, keep=settings.keep
+            database,
+            self.workers,
+            self._tell,
+            self.admitter.bell.ring,
+            lease=settings.lease,
+            keep=settings.keep,
+            counts=self.measured,
         )
 
     @property
@@ -185,6 +201,7 @@ class Worker:
                 self._looked_for_strays = 0.0  # the answer to a claim may be lost: look as soon as it is back
                 await self._bell.wait(_AGAIN_SECONDS)
                 continue
+            await self._learn_traces(found)
             self._held.update(dict.fromkeys(found, clock.monotonic()))
             self._claiming = False
             self._start_held()
@@ -194,6 +211,19 @@ class Worker:
                 self.worn_out = True
                 _log.error("too many tasks do not stop when told to; the worker ends so that another takes its place")
                 return
+
+    async def _learn_traces(self, claimed: list[Claimed]) -> None:
+        """Learn in which traces runs were enqueued, where somebody collects spans; while the store is away, none."""
+        if not tracing.is_on():
+            self._executor.traces = None
+            return
+        found: dict[int, str] = {}
+        if claimed:
+            with contextlib.suppress(StoreUnavailable):
+                found = await self._db.read(lambda: TraceStore(self._db).of(run.id for run in claimed))
+        known = {run.id for run in self._held}
+        kept = {run: trace for run, trace in (self._executor.traces or {}).items() if run in known}
+        self._executor.traces = kept | found
 
     async def _hand_back_unknown(self) -> None:
         """Give back what a claim took whose answer was lost: the store says it is ours, and we do not know it."""
@@ -226,20 +256,21 @@ class Worker:
             if run.lost > 1:
                 self._quarantined.add(run.id)
             self._at_rest.clear()
+            self._saying.usual("started", "run started", run_facts, run)
             self._running[run.id, run.attempt] = self._executor.begin(run, self._ended)
 
     def _ended(self, attempt: Attempt, ended: Settled | None) -> None:
         """Hear how an attempt ended, and begin another."""
         run = attempt.run
         if ended is not None:
-            if ended.outcome in ("failed", "retry") and not ended.completed:  # which may well have succeeded
-                said = "" if ended.error is None else f"{ended.error.kind}: {ended.error.message}".splitlines()[0]
-                _log.warning("run %s of %s: attempt %s: %s: %s", run.id, run.task, run.attempt, ended.outcome, said)
+            took = attempt.seconds()
+            self._say_ended(run, ended, took)
             if not ended.completed:
                 self._outcomes[ended.outcome] += 1
+            self.measured.ended(run, ended.outcome, took)
             word = self._progress.take(run)
             self._settler.add(ended if word is None else replace(ended, progress=word))
-            self._claimer.learn(clock.monotonic() - attempt.began)
+            self._claimer.learn(took)
         self._running.pop((run.id, run.attempt), None)
         self._quarantined.discard(run.id)
         self._start_held()
@@ -248,13 +279,25 @@ class Worker:
         if not self._running:
             self._at_rest.set()
 
+    def _say_ended(self, run: Claimed, ended: Settled, took: float) -> None:
+        if ended.outcome in ("failed", "retry") and not ended.completed:  # which may well have succeeded
+            said = "" if ended.error is None else f"{ended.error.kind}: {ended.error.message}".splitlines()[0]
+            text = "run %s of %s: attempt %s: %s: %s"
+            facts = {"verb": "failed" if ended.outcome == "failed" else "retried"} | end_facts(run, ended, took)
+            _log.warning(text, run.id, run.task, run.attempt, ended.outcome, said, extra=facts)
+        else:
+            self._saying.usual("ended", "run ended", end_facts, run, ended, took)
+
     def _context(self, run: Claimed, task: Task[..., Any]) -> CurrentRun:
         return CurrentRun(run.id, run.task, run.queue, run.attempt, _Host(self, run, task), run.schedule, run.kind)
 
     async def complete(self, run: Claimed, result: str, connection: Any) -> None:
         """End a run as succeeded inside the transaction that is open on this connection."""
-        asked = current_run().asked
-        ended = replace(outcome.returned(run, result), progress=self._progress.unwritten(run), asked=asked)
+        current, attempt = current_run(), self._running.get((run.id, run.attempt))
+        log = None if attempt is None else worth_keeping(current, "succeeded", attempt.seconds)
+        ended = replace(
+            outcome.returned(run, result), progress=self._progress.unwritten(run), asked=current.asked, log=log
+        )
         await complete_on(connection, self._db, self.id, ended)
 
     def note_progress(self, run: Claimed, share: float, note: str) -> None:
@@ -306,7 +349,8 @@ class Worker:
             return
         self._renewer.stop()
         self._renewer = None
-        _log.warning("the lease of %s was lost; its runs are stopped", self.id)
+        text = "the lease of %s was lost; its runs are stopped"
+        _log.warning(text, self.id, extra={"verb": "lost", "worker": self.id})
         self._held.clear()
         self._cut_off()
         await self._at_rest.wait()
@@ -373,7 +417,7 @@ class _Host:
         return RunError.read(self._run.previous_error)
 
     def log(self) -> "logging.LoggerAdapter[logging.Logger]":
-        return logging.LoggerAdapter(_log.getChild("run"), {"run": self._run.id, "task": self._run.task})
+        return logging.LoggerAdapter(_log.getChild("run"), {"job_id": self._run.id, "job_name": self._run.task})
 
     def note_progress(self, share: float, note: str) -> None:
         self._worker.note_progress(self._run, share, note)

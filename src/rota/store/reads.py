@@ -5,7 +5,7 @@ from typing import Any
 
 from rota.db.database import Database, Operation
 from rota.model import Run, RunState
-from rota.times.moments import Instant
+from rota.times.moments import SECOND, Instant
 
 _NEWEST = 2**62
 
@@ -37,6 +37,35 @@ class RunFilter:
     """Made before this instant."""
     text: str | None = None
     """It is in the task's name, the schedule's key, the unique key or the error, in large or in small letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """How the runs went that ended in a rolling window; zeros where there are none."""
+
+    total: int
+    """How many succeeded or failed; a cancelled one is neither."""
+    successful: int
+    failed: int
+    success_rate: float
+    """In percent."""
+    average_duration_ms: float
+    """Of those that succeeded."""
+    checks_per_minute: float
+    """Over the minutes since the oldest of them ended, at least 1."""
+
+    @classmethod
+    def read(cls, row: Any) -> "Statistics":
+        """Make the record from what the store counted."""
+        total, successful = row["total"], row["successful"]
+        return cls(
+            total,
+            successful,
+            total - successful,
+            success_rate=100 * successful / total if total else 0.0,
+            average_duration_ms=row["busy"] / successful / 1_000 if successful else 0.0,
+            checks_per_minute=total / max(1.0, row["oldest"] / (60 * SECOND)) if total else 0.0,
+        )
 
 
 class Reads:
@@ -74,6 +103,13 @@ class Reads:
         """Return what is another as soon as a run was made or has ended."""
         (row,) = yield self._db.query("reads.pulse")
         return row["newest"], row["ended"]
+
+    def statistics(
+        self, period: int, *, task: str | None, schedule: str | None, queue: str | None
+    ) -> Operation[Statistics]:
+        """Sum up what ended in the last so many microseconds."""
+        (row,) = yield self._db.query("reads.statistics", period=period, task=task, schedule=schedule, queue=queue)
+        return Statistics.read(row)
 
 
 def holding(text: str) -> str:

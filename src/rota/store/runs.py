@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from rota.db.database import Database, Operation, Query, Rows
+from rota.kept import KeptLog, LogLine
 from rota.model import Attempt, Outcome, Run, RunError, RunState
 from rota.schedule import Kind
 from rota.store.schedule_rows import EndedRun, KnownSchedule
@@ -140,11 +141,13 @@ class Settled:
     schedule: str | None = None
     asked: int | None = None
     """How long after its end the run asked its schedule to be run next."""
+    log: str | None = None
+    """What the attempt logged, where that is to be kept."""
 
     @property
     def plain(self) -> bool:
         """Whether one statement settles it: a success at the first try that leaves nothing else to write."""
-        alone = not self.limited and self.progress is None and self.schedule is None
+        alone = not self.limited and self.progress is None and self.schedule is None and self.log is None
         return alone and self.outcome == "succeeded" and self.attempt == 1
 
 
@@ -243,6 +246,9 @@ class RunStore:
         kept = [e for e in ended if e.run in started and (e.outcome != "succeeded" or e.attempt > 1)]
         if kept:
             yield self._attempts(worker, ((e.run, e.attempt, started[e.run], e.outcome, _text(e.error)) for e in kept))
+        logs = [(e.run, e.attempt, e.log) for e in ended if e.log is not None and e.run in started]
+        if logs:
+            yield self._db.many("logs.insert", ("run", "attempt", "lines"), logs)
         return set(started)
 
     def _succeed(self, worker: str, ended: Sequence[Settled]) -> Operation[set[int]]:
@@ -289,6 +295,11 @@ class RunStore:
         """Return the attempts of a run that were kept: all but a success at the first try."""
         rows = yield self._db.query("attempts.of", run=run)
         return [_attempt(row) for row in rows]
+
+    def log(self, run: int) -> Operation[list[LogLine]]:
+        """Return what was kept of what a run logged, oldest first."""
+        rows = yield self._db.query("logs.of", run=run)
+        return [line for row in rows for line in KeptLog.read(row["attempt"], row["lines"])]
 
     def cancel(self, run: int, note: str) -> Operation[RunState | None]:
         """Cancel a run; returns its state then (running: its worker will hear of it), None if it was not under way."""

@@ -197,6 +197,14 @@ class Fired:
     """How many firings somebody else had made before."""
     lateness: tuple[int, ...] = ()
     """How late each run was fired, in microseconds."""
+    stored: Rows = ()
+    """The runs, as they were stored."""
+    decided: Mapping[str, "KnownSchedule"] = field(default_factory=dict)
+    """The schedules that they are of."""
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """How many instants were skipped for which reason."""
+    lost_by: Mapping[str, int] = field(default_factory=dict)
+    """Of which schedules somebody else had made firings before, and how many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,16 +222,29 @@ class ScheduleStore:
         stored = yield from self._store(runs)
         for one in known:
             one.counted = False
-        if len(stored) < len(runs):
-            _take_back(known, decided, stored, now)
+        lost = _take_back(known, decided, stored, now) if len(stored) < len(runs) else {}
         yield from self._skip(skips)
         yield from self._write_down(known, now)
         ready: dict[str, int] = {}
         for row in stored:
             if row["state"] == "ready":
                 ready[row["queue"]] = ready.get(row["queue"], 0) + 1
-        count = sum(skip.count for _, skip, _ in skips)
-        return Fired(len(known), len(stored), count, ready, bool(cancelled), len(runs) - len(stored), tuple(late))
+        reasons: dict[str, int] = {}
+        for _, skip, _ in skips:
+            reasons[skip.reason] = reasons.get(skip.reason, 0) + skip.count
+        return Fired(
+            len(known),
+            len(stored),
+            sum(reasons.values()),
+            ready,
+            bool(cancelled),
+            len(runs) - len(stored),
+            tuple(late),
+            stored,
+            {one.key: one for one in known},
+            reasons,
+            lost,
+        )
 
     def _write_down(self, known: Sequence[KnownSchedule], now: Instant) -> Operation[None]:
         """Write the schedules as they are now; of those that only fired, only what that changes."""
@@ -478,11 +491,19 @@ class ScheduleStore:
         yield self._db.many("revisions.insert", ("schedule", "by_whom", "what", "note", "changes"), rows)
 
 
-def _take_back(known: Sequence[KnownSchedule], decided: dict[str, Decision], stored: Rows, now: Instant) -> None:
-    """Take back what was counted of firings that somebody else had made before, and look again at once."""
+def _take_back(
+    known: Sequence[KnownSchedule], decided: dict[str, Decision], stored: Rows, now: Instant
+) -> dict[str, int]:
+    """Take back what was counted of firings that somebody else had made before, and look again at once.
+
+    Returns how many of which schedule.
+    """
     mine = {(row["schedule"], row["nominal"]) for row in stored}
+    found: dict[str, int] = {}
     for one in known:
         lost = sum((one.key, each.due) not in mine for each in decided[one.key].fire)
         if lost:
+            found[one.key] = lost
             one.set(runs=one["runs"] - lost, run_count=one["run_count"] - lost)
             one.set(wake=now if one["state"] == "active" else one["wake"])
+    return found

@@ -113,6 +113,7 @@ class WorkerStore:
         gone += [row[0] for row in (yield self._db.query("runs.orphans"))]
         ready: dict[str, int] = {}
         for worker in gone:
+            yield self._db.query("troubles.silent", id=worker)
             for run in (yield from self._runs.lose(worker)):
                 if run["state"] == "ready":
                     ready[run["queue"]] = ready.get(run["queue"], 0) + 1

@@ -30,6 +30,16 @@ WHERE schedule = :schedule AND id < CAST(:before AS BIGINT)
     OR lower(error) LIKE lower(CAST(:text AS TEXT)) ESCAPE '!')
 ORDER BY id DESC LIMIT CAST(:most AS BIGINT)
 
+-- name: reads.statistics
+SELECT count(*) AS total, count(*) FILTER (WHERE state = 'succeeded') AS successful,
+  CAST(coalesce(sum(finished_at - started_at) FILTER (WHERE state = 'succeeded'), 0) AS BIGINT) AS busy,
+  CAST(:now AS BIGINT) - min(finished_at) AS oldest
+FROM rota_runs
+WHERE finished_at > CAST(:now AS BIGINT) - CAST(:period AS BIGINT) AND kept = 0 AND state IN ('succeeded', 'failed')
+  AND (CAST(:task AS TEXT) IS NULL OR task = CAST(:task AS TEXT))
+  AND (CAST(:queue AS TEXT) IS NULL OR queue = CAST(:queue AS TEXT))
+  AND (CAST(:schedule AS TEXT) IS NULL OR schedule = CAST(:schedule AS TEXT))
+
 -- name: reads.states
 SELECT queue, state, count(*) AS number, min(due) - CAST(:now AS BIGINT) AS oldest,
   count(*) FILTER (WHERE due <= CAST(:now AS BIGINT)) AS due
