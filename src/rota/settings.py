@@ -1,14 +1,16 @@
 """Settings from the environment."""
 
 import os
-
-from pydantic import SecretStr
+from typing import TYPE_CHECKING
 
 from rota.errors import Invalid
 from rota.times.choices import one_of, whole_number
 from rota.times.durations import duration
 from rota.times.moments import DAY, SECOND
 from rota.times.policies import Length
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 KEEP = 14 * DAY
@@ -65,7 +67,7 @@ def log_format(*, terminal: bool) -> str:
     return found
 
 
-def token() -> SecretStr | None:
+def token() -> "SecretStr | None":
     """Return the admin token that the operator gives, `ROTA_TOKEN`."""
     given = os.environ.get("ROTA_TOKEN")
     if not given:
@@ -73,6 +75,8 @@ def token() -> SecretStr | None:
     if len(given) < LEAST_TOKEN or not given.isascii() or not given.isprintable() or " " in given:
         allowed = f"use at least {LEAST_TOKEN} printable ASCII characters without spaces, such as openssl rand -hex 32"
         raise Invalid("ROTA_TOKEN", "what it holds", allowed, "is no token")
+    from pydantic import SecretStr  # noqa: PLC0415 (it is slow to import, and few need it)
+
     return SecretStr(given)
 
 
