@@ -21,7 +21,7 @@ from tests.server.live import Live, live
 
 from rota.app import Rota
 
-EXAMPLES = int(os.environ.get("ROTA_TEST_EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("ROTA_TEST_EXAMPLES", "18"))
 """How many requests to each operation; a longer search: ROTA_TEST_EXAMPLES=200."""
 CHECKS = [
     not_a_server_error,
