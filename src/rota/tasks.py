@@ -233,10 +233,11 @@ class Registry:
 
     def add(self, task: Task[..., Any]) -> None:
         """Add a task; its name must be free, or be that of the same function, decorated again."""
-        if task.name.startswith(OWN_PREFIX):
+        own = task.name.startswith(OWN_PREFIX)
+        known = (self._whole() if own else self._tasks).get(task.name)
+        if own and (known is None or known.function is not task.function):
             allowed = f"names that begin with {OWN_PREFIX} are for the tasks that Rota brings"
             raise InvalidTask("name", task.name, allowed, "is one of Rota's own")
-        known = self._tasks.get(task.name)
         if known and known.function is not task.function:
             other = f"{known.function.__module__}.{known.function.__qualname__}"
             raise InvalidTask("name", task.name, "give one of them another name=", f"is already the task {other}")
