@@ -260,10 +260,11 @@ class Registry:
 
     def check(self, task: Task[..., Any]) -> None:
         """Refuse a task whose name is another's, or that belongs to another app."""
-        if task.name.startswith(OWN_PREFIX) and not task.function.__module__.startswith(OWN_PREFIX):
+        own = task.name.startswith(OWN_PREFIX)
+        known = (self._whole() if own else self._tasks).get(task.name)
+        if own and not task.function.__module__.startswith(OWN_PREFIX):
             allowed = f"names that begin with {OWN_PREFIX} are for the tasks that Rota brings"
             raise InvalidTask("name", task.name, allowed, "is one of Rota's own")
-        known = self._tasks.get(task.name)
         if known and known.function is not task.function:
             other = f"{known.function.__module__}.{known.function.__qualname__}"
             raise InvalidTask("name", task.name, "give one of them another name=", f"is already the task {other}")

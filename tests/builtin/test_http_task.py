@@ -10,7 +10,7 @@ from tests.http.servers import reply, serving
 import rota
 from rota.app import Rota
 from rota.model import Run
-from rota.tasks import named_call
+from rota.tasks import Task, named_call
 
 SECRET = rota.notify.new_secret()
 
@@ -39,6 +39,14 @@ async def test_its_names_are_not_for_others(app: Rota) -> None:
 
     with pytest.raises(rota.InvalidTask, match=r"is one of Rota's own; names that begin with rota\."):
         app.task(name="rota.mine")(mine)
+    with pytest.raises(rota.InvalidTask, match=r"is one of Rota's own"):
+        app.task(name="rota.http")(mine)
+
+
+async def test_all_tasks_of_an_app_can_be_given_to_another(app: Rota) -> None:
+    for task in Rota("sqlite:///:memory:").tasks:
+        app.tasks.add(Task(task.function, name=task.name, options=task.options))
+    assert app.tasks.names == ["rota.command", "rota.http"]
 
 
 async def test_a_call_says_status_time_and_the_beginning(app: Rota) -> None:
