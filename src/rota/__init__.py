@@ -4,10 +4,13 @@ What is here is the public API; nothing outside imports deeper.
 """
 
 from rota import testing, times
-from rota.app import Rota
+from rota.app import Rota, current_app
+from rota.application import Application, Page
 from rota.blocking import Blocking
 from rota.context import CurrentRun, current_run
 from rota.control import Cancel, RetryLater, Snooze
+from rota.db.database import Database
+from rota.db.transaction import Transaction
 from rota.engine.tick import Ticked
 from rota.errors import (
     ChildDied,
@@ -43,7 +46,7 @@ from rota.errors import (
 )
 from rota.limit import Limit
 from rota.locks import Lock
-from rota.model import Attempt, Run, RunError
+from rota.model import Attempt, Finding, Run, RunError
 from rota.schedule import Schedule
 from rota.schedules import PutCounts, Upcoming, Why
 from rota.simulation import Simulated, simulate
@@ -51,13 +54,14 @@ from rota.store.hours import Hour
 from rota.store.limits import LimitState
 from rota.store.schedule_reads import FiringState, HeldState, Revision, SchedulesStatus, ScheduleState
 from rota.store.schedule_rows import Triggered
-from rota.tasks import Call, Task
+from rota.tasks import Call, Task, task
 from rota.times import Adaptive, AnyOf, At, Calendar, Cron, Every, OnFailure, Retry, Rule
 from rota.version import __version__
 
 __all__ = [
     "Adaptive",
     "AnyOf",
+    "Application",
     "At",
     "Attempt",
     "Blocking",
@@ -68,7 +72,9 @@ __all__ = [
     "CopyRefused",
     "Cron",
     "CurrentRun",
+    "Database",
     "Every",
+    "Finding",
     "FiringState",
     "HeldState",
     "Hour",
@@ -92,6 +98,7 @@ __all__ = [
     "NoCurrentRun",
     "NotMigrated",
     "OnFailure",
+    "Page",
     "PutCounts",
     "Retry",
     "RetryLater",
@@ -113,6 +120,7 @@ __all__ = [
     "TaskFailed",
     "Ticked",
     "TimedOut",
+    "Transaction",
     "Triggered",
     "UnknownLimit",
     "UnknownRun",
@@ -123,8 +131,10 @@ __all__ = [
     "Why",
     "WouldBlock",
     "__version__",
+    "current_app",
     "current_run",
     "simulate",
+    "task",
     "testing",
     "times",
 ]

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any, Self, TypeVar
 
 from rota import clock, settings
+from rota.application import Application
+from rota.context import current_run
 from rota.db.borrowed import run_on
 from rota.db.connect import database
 from rota.db.database import Database, Work
@@ -62,10 +64,13 @@ class Rota(TaskDecorator):
         self._left: list[object] = []
         """What belongs to the process that this one was forked from; to let it go might close it."""
         self._declared: dict[str, Schedule] = {}
+        self._applications: tuple[Application, ...] = ()
         self.move(store_database(store or settings.store_url()))
 
     def move(self, database: Database) -> None:
         """Work on this database from now on, as it is: opening and closing are left to the caller."""
+        for each in self._applications:
+            database.statements.include(each.statements)
         self._db = database
         self._store = RunStore(database)
         self.runs = Runs(database, self._store, self.tasks, self._knock)
@@ -91,6 +96,45 @@ class Rota(TaskDecorator):
     def declared(self) -> list[Schedule]:
         """The schedules that the code declares."""
         return list(self._declared.values())
+
+    @property
+    def applications(self) -> tuple[Application, ...]:
+        """What was included, in order."""
+        return self._applications
+
+    def include(self, *applications: Application) -> None:
+        """Take in what applications bring: their tasks are known at once.
+
+        Their tables are made when the store is opened, their limits and schedules are put when a scheduler starts.
+        """
+        for each in applications:
+            if not isinstance(each, Application):
+                raise Invalid("application", each, "use a rota.Application", "is no application")
+            if self._loop is not None:
+                raise Invalid("application", each.name, "include it before the app is opened", "comes too late")
+            if each.name in {known.name for known in self._applications}:
+                raise Invalid("application", each.name, "include each once", "is included already")
+            self._take_in(each)
+
+    def _take_in(self, application: Application) -> None:
+        for owner, package in self._owners(application):
+            strange = [table for table in Migrations(owner, package, self._db).tables if not _named_for(table, owner)]
+            if strange:
+                raise Invalid("table", strange[0], f"name it {owner}, or {owner}_…", f"is not named for {owner}")
+        for task in application.tasks:
+            self.tasks.check(task)
+        for schedule in application.schedules:
+            self._refuse_twice(schedule)
+        self._db.statements.include(application.statements)
+        for task in application.tasks:
+            self.tasks.add(task, bind=False)
+        self._declared |= {each.key: each for each in application.schedules}
+        self._applications += (application,)
+
+    @staticmethod
+    def _owners(*applications: Application) -> list[tuple[str, str]]:
+        """Return the owners of tables, each with the package of its migrations."""
+        return [(each.name, each.migrations) for each in applications if each.migrations is not None]
 
     async def connect(self) -> None:
         """Connect to the store as it is."""
@@ -139,8 +183,9 @@ class Rota(TaskDecorator):
             await self.close()
 
     async def migrate(self) -> list[str]:
-        """Bring the store's tables up to date; returns what was applied."""
-        return await Migrations("rota", "rota.store.migrations", self._db).apply()
+        """Bring the store's tables up to date, and those of the applications; returns what was applied."""
+        owners = [("rota", "rota.store.migrations"), *self._owners(*self._applications)]
+        return [name for owner in owners for name in await Migrations(*owner, self._db).apply()]
 
     async def workers(self) -> list[WorkerRecord]:
         """Return the workers that said they are there."""
@@ -243,12 +288,23 @@ class Rota(TaskDecorator):
 
     def declare(self, schedule: Schedule) -> None:
         """Declare a schedule in code; a key may be declared once."""
-        if schedule.key in self._declared:
-            raise InvalidSchedule("key", schedule.key, "declare each key once", "is declared twice")
+        self._refuse_twice(schedule)
         self._declared[schedule.key] = schedule
 
+    def _refuse_twice(self, schedule: Schedule) -> None:
+        if schedule.key in self._declared:
+            raise InvalidSchedule("key", schedule.key, "declare each key once", "is declared twice")
+
     async def put_declared(self) -> None:
-        """Bring the declared schedules into the store, and retire those that are gone from the code."""
+        """Bring the declared schedules into the store, and retire those that are gone from the code.
+
+        Before that, the limits of the applications, where nobody has put another under the same key.
+        """
+        wanted = {key: limit for each in self._applications for key, limit in each.limits.items()}
+        known = {each.key for each in await self.limits.list()} if wanted else set()
+        for key, limit in wanted.items():
+            if key not in known:
+                await self.limits.put(key, limit)
         await self.schedules.put_declared(self.declared, self.tasks)
 
     async def pause(self, *, note: str | None = None, by: str | None = None) -> None:
@@ -353,6 +409,20 @@ class Rota(TaskDecorator):
         task = asyncio.get_running_loop().create_task(tell())
         self._knocks.add(task)
         task.add_done_callback(self._knocks.discard)
+
+
+def current_app() -> Rota:
+    """Return the app whose worker runs this code: for the tasks of an application, which belong to no app."""
+    run = current_run()
+    found = run.host.app()
+    if not isinstance(found, Rota):
+        allowed = 'make a rota.Rota(…) there: a task with isolation="process" is alone'
+        raise Invalid("task", run.task, allowed, "has no app in its process")
+    return found
+
+
+def _named_for(table: str, owner: str) -> bool:
+    return table == owner or table.startswith(f"{owner}_")
 
 
 def store_database(url: str) -> Database:

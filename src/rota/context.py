@@ -37,6 +37,9 @@ class Host(Protocol):
     def note_progress(self, share: float, note: str) -> None:
         """Hear how far the run is."""
 
+    def app(self) -> object:
+        """Return the app whose worker this is; None where there is none in this process."""
+
     async def settle_on(self, result: Any, connection: Any) -> None:
         """End the run as succeeded inside the transaction that is open on this connection."""
 

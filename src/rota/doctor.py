@@ -1,10 +1,8 @@
 """What is wrong, and what to do about it."""
 
-from dataclasses import dataclass
-
 from rota.answers import held_words
 from rota.app import Rota
-from rota.model import RunError
+from rota.model import Finding, RunError
 from rota.times.durations import duration_words
 from rota.times.moments import micros
 
@@ -12,19 +10,6 @@ _LATE = 60_000_000
 _SHOWN = 10
 _LONGEST = 200
 _LOOKED_AT = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at."""
-
-    ok: bool
-    what: str
-    advice: str = ""
-
-    def line(self) -> str:
-        """Say it, and what to do about it."""
-        return f"{self.what}: {self.advice}" if self.advice else self.what
 
 
 async def examine(app: Rota) -> list[Finding]:
@@ -45,6 +30,7 @@ async def examine(app: Rota) -> list[Finding]:
             what = f"queue {queue.queue} is behind: {_many(queue.number, 'ready run')}, the oldest for {late}"
             found.append(_bad(what, "add workers or slots"))
     found += await _schedules(app)
+    found += await _applications(app)
     if len(found) == 1:
         found.append(Finding(ok=True, what=f"workers alive: {len(alive)}; no queue is behind, no schedule is overdue"))
     return found
@@ -68,6 +54,18 @@ async def _schedules(app: Rota) -> list[Finding]:
         what = f"schedule {each.key} failed {each.failures} times in a row{last}"
         found.append(_bad(what, f"see why: rota schedules firings {each.key}"))
     return found + _more(status.failing, "failing", "rota schedules list --state active")
+
+
+async def _applications(app: Rota) -> list[Finding]:
+    """Hear what the applications have to say; one that fails does not keep the others from it."""
+    found: list[Finding] = []
+    for each in app.applications:
+        try:
+            found += [] if each.doctor is None else await each.doctor(app)
+        except Exception as error:  # noqa: BLE001 (it is said)
+            said = _first_line(RunError(type(error).__name__, str(error)))
+            found.append(_bad(f"application {each.name} cannot be examined: {said}", "see to its code"))
+    return found
 
 
 async def _parked(app: Rota, count: int) -> list[Finding]:

@@ -120,3 +120,16 @@ class Run(Generic[R]):
 
 def _moment(found: Instant | None) -> datetime | None:
     return None if found is None else moment(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    ok: bool
+    what: str
+    advice: str = ""
+
+    def line(self) -> str:
+        """Say it, and what to do about it."""
+        return f"{self.what}: {self.advice}" if self.advice else self.what

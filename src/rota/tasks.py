@@ -225,16 +225,29 @@ class Registry:
         self._enqueuer = enqueuer
         self._tasks: dict[str, Task[..., Any]] = {}
 
-    def add(self, task: Task[..., Any]) -> None:
-        """Add a task; its name must be free, or be that of the same function, decorated again."""
+    @property
+    def enqueuer(self) -> Enqueuer | None:
+        """The app that they are the tasks of."""
+        return self._enqueuer
+
+    def add(self, task: Task[..., Any], *, bind: bool = True) -> None:
+        """Add a task; its name must be free, or be that of the same function, decorated again.
+
+        Unless it is bound it belongs to no app, and may be added to several.
+        """
+        self.check(task)
+        if bind:
+            task.enqueuer = self._enqueuer
+        self._tasks[task.name] = task
+
+    def check(self, task: Task[..., Any]) -> None:
+        """Refuse a task whose name is another's, or that belongs to another app."""
         known = self._tasks.get(task.name)
         if known and known.function is not task.function:
             other = f"{known.function.__module__}.{known.function.__qualname__}"
             raise InvalidTask("name", task.name, "give one of them another name=", f"is already the task {other}")
         if task.enqueuer not in (None, self._enqueuer):
             raise InvalidTask("task", task.name, "decorate the function once for each app", "belongs to another app")
-        task.enqueuer = self._enqueuer
-        self._tasks[task.name] = task
 
     def get(self, name: str) -> Task[..., Any]:
         """Return the task of this name; raise UnknownTask where there is none."""
@@ -304,6 +317,23 @@ class TaskDecorator:
             return task
 
         return decorate if function is None else decorate(function)
+
+
+class _Nobodys(Registry):
+    """Keeps nothing."""
+
+    def add(self, task: Task[..., Any], *, bind: bool = True) -> None:
+        """Leave a task alone."""
+
+
+class _Unbound(TaskDecorator):
+    """Makes tasks that belong to no app."""
+
+    tasks = _Nobodys()
+
+
+task = _Unbound().task
+"""Makes a function a task of no app yet, as `app.task` does: for applications, which any number of apps may include."""
 
 
 def default_name(function: Callable[..., object]) -> str:

@@ -54,6 +54,7 @@ from rota.db.migrate import Migrations
 from rota.db.postgres import PostgresDatabase
 from rota.db.sqlite import SqliteDatabase
 from rota.db.statements import Statement, Statements
+from rota.db.transaction import Transaction
 from rota.engine.renew import Renewer
 from rota.engine.scheduler import Scheduler
 from rota.engine.worker import Worker
@@ -223,6 +224,9 @@ class Door(Database):
         raise NotImplementedError
 
     async def identity(self) -> str:
+        raise NotImplementedError
+
+    def transaction(self) -> contextlib.AbstractAsyncContextManager[Transaction]:
         raise NotImplementedError
 
     def snapshot(self) -> contextlib.AbstractAsyncContextManager[Snapshot]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import asyncpg
 
+import rota
 from rota.app import Rota
 from rota.context import current_run
 from rota.control import Cancel, RetryLater, Snooze
@@ -203,3 +204,12 @@ def orphan(fifo: str) -> None:
     subprocess.Popen(["sleep", "1000"], close_fds=False, pass_fds=[])
     os.write(line, b"begun\n")
     os._exit(7)
+
+
+@rota.task(name="alone", isolation="process")
+def alone() -> str:
+    """Belong to no app, and ask for one."""
+    try:
+        return rota.current_app().name
+    except rota.Invalid as error:
+        return str(error)

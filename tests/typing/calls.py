@@ -181,6 +181,40 @@ def block() -> None:
     assert later
 
 
+@rota.task(timeout="30s")
+async def loose(size: int) -> str:
+    """Belong to no app."""
+    return "x" * size
+
+
+@rota.task
+def plainly(size: int) -> int:
+    """Belong to no app either."""
+    return size
+
+
+async def apply(rota_app: rota.Rota) -> None:
+    """Bring an application, and work on its tables."""
+    made = rota.Application("shelf", tasks=[loose, plainly], limits={"shelf": rota.Limit(at_once=1)}, doctor=look)
+    rota_app.include(made)
+    assert_type(rota_app.applications, tuple[rota.Application, ...])
+    assert_type(loose.call(1), rota.Call[str])
+    assert_type(plainly.call(1), rota.Call[int])
+    assert_type(rota.current_app(), rota.Rota)
+    async with rota_app.database.transaction() as transaction:
+        assert_type(transaction, rota.Transaction)
+        await rota_app.enqueue(loose.call(1), connection=transaction)
+    loose.call("x")  # error: arg-type
+    rota.Application("shelf", tasks=[apply])  # error: list-item
+    rota.Application("shelf", doctor=plain)  # error: arg-type
+    rota_app.include("shelf")  # error: arg-type
+
+
+async def look(rota_app: rota.Rota) -> list[rota.Finding]:
+    """Have a word for the doctor."""
+    return [rota.Finding(ok=rota_app.entered, what="fine")]
+
+
 # Arguments that do not fit.
 refresh.call(feed_id="x")  # error: arg-type
 refresh.call("x")  # error: arg-type

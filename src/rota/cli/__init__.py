@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from rota.application import Application, load, named
 from rota.cli import copy, limits, rules, runs, scheduler, schedules, simulate, store, streams, worker
-from rota.errors import RotaError
+from rota.errors import Invalid, RotaError
 from rota.version import __version__
 
 app = typer.Typer(
@@ -47,12 +48,30 @@ def _root(
 ) -> None: ...
 
 
+def add_applications() -> None:
+    """Add the commands of the applications that are installed; one that cannot be loaded is in nobody's way."""
+    own = {each.name for each in app.registered_commands} | {each.name for each in app.registered_groups}
+    for entry in named():
+        try:
+            _add_commands(load(entry), own)
+        except RotaError as error:
+            streams.complain(str(error))
+
+
+def _add_commands(found: Application, own: set[str | None]) -> None:
+    if found.commands is not None and found.name in own:
+        raise Invalid("application", found.name, "let it have another name", "is a command of Rota's own")
+    if found.commands is not None:
+        app.add_typer(found.commands, name=found.name)
+
+
 def main() -> None:
     """Run the command line. What Rota refuses is one line on standard error and exit code 1.
 
     So is an output that cannot be written; one that nobody reads any more is exit code 1 without a word.
     """
     streams.complete()
+    add_applications()
     try:
         app(prog_name="rota")
     except RotaError as error:

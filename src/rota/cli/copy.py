@@ -9,12 +9,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rota.app import store_database
+from rota.application import installed
 from rota.cli.loading import AsJson, existing
 from rota.cli.output import as_json, lines, table
 from rota.db.connect import is_memory, masked
 from rota.db.database import Database
 from rota.errors import Invalid
-from rota.store.copy import Copied, StoreCopy
+from rota.store.copy import ROTA, Copied, Owner, StoreCopy
 
 From = Annotated[str, typer.Argument(metavar="FROM", help="The store that is copied.", show_default=False)]
 To = Annotated[str, typer.Argument(metavar="TO", help="The store that it is copied into.", show_default=False)]
@@ -51,7 +52,7 @@ async def _copy(source: str, target: str, *, replace: bool, ask: bool, live: boo
         for each in databases:
             await each.open()
             opened.append(each)
-        copying = StoreCopy(*databases)
+        copying = StoreCopy(*databases, [ROTA, *_owners()])
         if replace and ask and (found := await copying.in_target()):
             shown = ", ".join(f"{name} {rows:,}" for name, rows in found.items())
             typer.confirm(f"{masked(target)} has {shown}. Remove all of it?", abort=True, err=True)
@@ -65,6 +66,12 @@ async def _copy(source: str, target: str, *, replace: bool, ask: bool, live: boo
     finally:
         for each in opened:
             await each.close()
+
+
+def _owners() -> list[Owner]:
+    """Return whose tables may be there beside Rota's own."""
+    found = ((each.name, each.migrations, frozenset(each.not_copied)) for each in installed())
+    return [Owner(name, package, left_out) for name, package, left_out in found if package is not None]
 
 
 def _bar() -> Progress:

@@ -3,7 +3,7 @@
 import asyncio
 import importlib
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Annotated, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import typer
 
 from rota.app import Rota
+from rota.application import Application, installed
 from rota.errors import Invalid, StoreUnavailable
 from rota.settings import store_url
 
@@ -42,21 +43,26 @@ def load_app(target: str) -> Rota:
     return found
 
 
-def existing(store: str | None, name: str = "rota") -> Rota:
-    """Return an app on a store that is there; whoever only looks does not want to make one."""
+def existing(store: str | None, name: str = "rota", applications: Iterable[Application] | None = None) -> Rota:
+    """Return an app on a store that is there; whoever only looks does not want to make one.
+
+    It includes these applications, else those that are installed.
+    """
     url = store or store_url()
     parts = urlsplit(url)
     path = unquote(parts.path)[1:]
     if parts.scheme == "sqlite" and path not in ("", ":memory:") and not Path(path).exists():
         raise StoreUnavailable(f"there is no store at {path}; make one with: rota migrate --store {url}")
-    return Rota(url, name=name)
+    app = Rota(url, name=name)
+    app.include(*(installed() if applications is None else applications))
+    return app
 
 
 def on_app(app: Rota, store: str | None, work: Callable[[Rota], Awaitable[T]]) -> T:
     """Do this on an app's own store, or on another one with its name and its tasks."""
     chosen = app
     if store is not None:
-        chosen = existing(store, app.name)
+        chosen = existing(store, app.name, app.applications)
         chosen.tasks = app.tasks
 
     async def run() -> T:

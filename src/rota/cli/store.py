@@ -5,16 +5,18 @@ import asyncio
 import typer
 
 from rota.app import Rota
+from rota.application import installed
 from rota.cli.loading import AsJson, Store, on_store
 from rota.cli.output import as_json, lines
 from rota.doctor import examine
 
 
 def migrate(store: Store = None) -> None:
-    """Bring the store's tables up to date."""
+    """Bring the store's tables up to date, and those of the applications that are installed."""
 
     async def run() -> list[str]:
         app = Rota(store)
+        app.include(*installed())
         await app.connect()
         try:
             return await app.migrate()

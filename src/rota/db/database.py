@@ -9,10 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rota.clock import REAL, Clock, VirtualClock
 from rota.db.statements import Dialect, Statement, Statements
+
+if TYPE_CHECKING:
+    from rota.db.transaction import Transaction
 
 T = TypeVar("T")
 
@@ -100,7 +103,10 @@ class Snapshot(ABC):
 
 
 class Database(ABC):
-    """A place where transactions happen."""
+    """A place where transactions happen.
+
+    Applications use `dialect`, `fetch`, `execute` and `transaction`; the rest is how Rota itself works on it.
+    """
 
     dialect: Dialect
     statements: Statements
@@ -161,6 +167,21 @@ class Database(ABC):
     async def read(self, work: Work[T]) -> T:
         """Run an operation that only reads."""
 
+    async def fetch(self, name: str, /, **values: Any) -> Rows:
+        """Return the rows that a named statement finds; it only reads."""
+        return await self.read(lambda: _one(self.query(name, **values)))
+
+    async def execute(self, name: str, /, **values: Any) -> Rows:
+        """Run a named statement as a transaction of its own, and return its rows; then it is durable."""
+        return await self.write(lambda: _one(self.query(name, **values)), single=True)
+
+    @abstractmethod
+    def transaction(self) -> "AbstractAsyncContextManager[Transaction]":
+        """Begin a transaction on a connection of its own; it commits at the end, or rolls back where that is an error.
+
+        Short ones: on SQLite nobody else writes while it is open.
+        """
+
     @abstractmethod
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         """Look at it as it is now, on a connection of its own, for as long as this is open."""
@@ -191,3 +212,7 @@ class Database(ABC):
     def many(self, name: str, columns: tuple[str, ...], rows: Sequence[Sequence[Any]], /, **shared: Any) -> Many:
         """Return a named statement for many rows."""
         return Many(self.statements[name], columns, rows, shared)
+
+
+def _one(step: Step) -> Operation[Rows]:
+    return (yield step)

@@ -161,7 +161,26 @@ class AsyncPsycopg(Psycopg):
             return _named(cursor.description, await cursor.fetchall()) if cursor.description else ()
 
 
+class Own(Driver):
+    """A transaction on the store's own connection."""
+
+    waits = True
+
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection)
+        self.dialect = connection.database.dialect
+
+    async def begin(self) -> None:
+        """It has begun."""
+
+    async def rows(self, step: Ask, now: Now) -> Rows:  # noqa: ARG002 (it knows the time itself)
+        """Run a step."""
+        found: Rows = await self.connection.run(step)
+        return found
+
+
 _KNOWN: dict[tuple[str, str], type[Driver]] = {
+    ("rota", "Transaction"): Own,
     ("sqlite3", "Connection"): Sqlite3,
     ("aiosqlite", "Connection"): Aiosqlite,
     ("asyncpg", "Connection"): Asyncpg,

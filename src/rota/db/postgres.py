@@ -16,6 +16,7 @@ import asyncpg
 from rota.clock import REAL, VirtualClock
 from rota.db.database import Database, Fetch, Load, Operation, Rows, Snapshot, Step, Work, array_values, drive
 from rota.db.statements import Dialect, Statement, Statements, written
+from rota.db.transaction import Transaction
 from rota.errors import CopyRefused, StoreUnavailable
 
 T = TypeVar("T")
@@ -182,6 +183,38 @@ class PostgresDatabase(Database):
         """Run an operation that only reads."""
         async with self._connection() as connection:
             return await run(connection, work(), self.now)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """Begin a transaction on a connection of the pool."""
+        if self._pool is None:
+            raise StoreUnavailable("the store is not open")
+        async with _translated():
+            connection = await self._pool.acquire(timeout=_CONNECT_SECONDS)
+
+        async def rows(step: Step) -> Rows:
+            try:
+                async with _translated():  # what the caller does in between is not PostgreSQL's
+                    return await _rows(connection, step, self.now)
+            except _GIVEN_UP as error:
+                raise StoreUnavailable(f"PostgreSQL cannot now: {_said(error)}") from error
+
+        transaction = Transaction(self, rows)
+        try:
+            begun = connection.transaction()
+            async with _translated():
+                await begun.start()
+            try:
+                yield transaction
+            except BaseException:
+                with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                    await begun.rollback()
+                raise
+            async with _translated():
+                await begun.commit()
+        finally:
+            transaction.end()
+            await self._pool.release(connection)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:

@@ -24,6 +24,7 @@ from rota import clock
 from rota.clock import REAL, VirtualClock
 from rota.db.database import Ask, Database, Fetch, Load, Many, Operation, Rows, Snapshot, Step, Work
 from rota.db.statements import Dialect, Statement, Statements, written
+from rota.db.transaction import Transaction
 from rota.db.watch import Watch
 from rota.errors import CopyRefused, StoreUnavailable
 
@@ -168,6 +169,30 @@ class SqliteDatabase(Database):
             await asyncio.sleep(0)
             return self._read(work)
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """Begin a transaction in a thread of its own; the others' writes wait for its end."""
+        if self._readers is None:
+            raise StoreUnavailable("the store is not open")
+        with _translated():
+            connection = self._connect()
+        thread = ThreadPoolExecutor(1, "rota-transaction")
+
+        async def aside(work: Callable[[], T]) -> T:
+            with _translated():  # what the caller does in between is not SQLite's
+                return await asyncio.get_running_loop().run_in_executor(thread, work)
+
+        transaction = Transaction(self, lambda step: aside(lambda: rows(connection, step, self.now)))
+        try:
+            await aside(lambda: connection.execute("BEGIN IMMEDIATE"))
+            yield transaction
+            await aside(lambda: connection.execute("COMMIT"))
+        finally:
+            transaction.end()
+            thread.shutdown()  # whoever was cancelled may still be at a statement
+            self._connections.remove(connection)
+            connection.close()  # what was not committed is undone
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:

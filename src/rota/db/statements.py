@@ -41,14 +41,21 @@ class Statements:
     """The blocks of one or more packages' SQL files, in the words of one database."""
 
     def __init__(self, packages: Iterable[str], dialect: Dialect, now: str | None) -> None:
-        self._packages = tuple(packages)
+        self._packages: tuple[str, ...] = ()
         self._dialect = dialect
         self._now = now
         self._found: dict[str, Statement] = {}
-        for package in self._packages:
+        self.include(packages)
+
+    def include(self, packages: Iterable[str]) -> None:
+        """Know the blocks of these packages too; those of a package that is known already stay as they are."""
+        for package in packages:
+            if package in self._packages:
+                continue
             for file in sorted(files(package).iterdir(), key=lambda each: each.name):
                 if file.name.endswith(".sql"):
                     self._read(file.read_text(encoding="utf-8"))
+            self._packages += (package,)
 
     def __getitem__(self, name: str) -> Statement:
         return self._found[name]

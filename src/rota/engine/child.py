@@ -106,6 +106,10 @@ class _Attempt:
         names = (errand["task"], errand["queue"])
         return context.CurrentRun(self._id, *names, self._number, self, errand["schedule"], errand["trigger"])
 
+    def app(self) -> object:
+        """There is none in this process."""
+        return None
+
     def due(self) -> datetime:
         """Return when the run was due."""
         return moment(self._errand["due"])

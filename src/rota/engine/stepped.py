@@ -218,7 +218,7 @@ class Stepped(Worker):
 
     def _options(self, run: Claimed) -> tuple[Retry, int | None]:
         """Return how a run is retried, and how long it may take."""
-        task = self._tasks.get(run.task) if run.task in self._tasks else None
+        task = self.tasks.get(run.task) if run.task in self.tasks else None
         own = None if task is None or task.options.timeout is None else task.options.timeout
         limit = run.timeout if run.timeout is not None or own is None else round(own.total_seconds() * SECOND)
         if run.retry is not None:

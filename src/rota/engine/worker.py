@@ -64,7 +64,7 @@ class Worker:
 
     def __init__(self, database: Database, tasks: Registry, settings: WorkerSettings) -> None:
         self._db = database
-        self._tasks = tasks
+        self.tasks = tasks
         self._settings = settings
         self.runs = RunStore(database)
         self.workers = WorkerStore(database, self.runs)
@@ -354,6 +354,9 @@ class _Host:
     _worker: Worker
     _run: Claimed
     _task: Task[..., Any]
+
+    def app(self) -> object:
+        return self._worker.tasks.enqueuer
 
     def due(self) -> datetime:
         return moment(self._run.due if self._run.nominal is None else self._run.nominal)

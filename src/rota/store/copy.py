@@ -50,6 +50,8 @@ class StoreCopy:
         self._source = source
         self._target = target
         self._owners = owners
+        self._kept: set[str] = set()
+        """Whose tables are in the source: of an application that was never used there, there are none."""
 
     async def in_target(self) -> dict[str, int]:
         """Return how many rows the target has, of tables that have any."""
@@ -97,7 +99,10 @@ class StoreCopy:
             if name not in applied:
                 raise CopyRefused(f"FROM also has what {name} keeps, which is not installed here")
             applied[name].add(number)
+        self._kept = {ROTA.name} | {name for name, numbers in applied.items() if numbers}
         for owner in self._owners:
+            if owner.name not in self._kept:
+                continue
             known = self._migrations(owner, self._source)
             if max(applied[owner.name], default=0) > known.newest:
                 raise SchemaTooNew(owner.name, max(applied[owner.name]), known.newest)
@@ -124,7 +129,9 @@ class StoreCopy:
 
     def _copied(self) -> list[str]:
         left_out = frozenset[str]().union(*(owner.left_out for owner in self._owners))
-        return [table for table in self._tables(self._target) if table not in left_out]
+        kept = [owner for owner in self._owners if owner.name in self._kept]
+        tables = (table for owner in kept for table in self._migrations(owner, self._target).tables)
+        return [table for table in tables if table not in left_out]
 
     def _tables(self, database: Database) -> list[str]:
         return [table for owner in self._owners for table in self._migrations(owner, database).tables]

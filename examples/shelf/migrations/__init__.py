@@ -1,0 +1,1 @@
+"""What the shelf's tables went through."""
