@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
+from rota.masking import without_secrets
 from rota.model import Attempt, Outcome, Run, RunState
 from rota.schedule import Kind
 from rota.server.routers.parts import (
@@ -19,7 +20,6 @@ from rota.server.routers.parts import (
     Name,
     Priority,
     Told,
-    masked,
 )
 
 
@@ -121,10 +121,10 @@ class RunDetail(RunOut):
 def _values(run: Run[Any]) -> dict[str, Any]:
     plain = {name: getattr(run, name) for name in RunOut.model_fields if hasattr(run, name)}
     return plain | {
-        "arguments": masked(json.loads(run.args)),
+        "arguments": without_secrets(json.loads(run.args)),
         "limits": list(run.limits),
         "cancelled": run.cancel,
-        "result": None if run.result is None else masked(json.loads(run.result)),
+        "result": None if run.result is None else without_secrets(json.loads(run.result)),
         "error": ErrorOut.of(run.error),
         "progress": None if run.progress is None else ProgressOut(share=run.progress[0], note=run.progress[1]),
         "schedule_id": run.schedule,
