@@ -169,15 +169,14 @@ async def test_without_its_store_a_process_still_shows_its_own(measured: Rota, d
 
 
 async def test_metrics_of_users_and_of_applications_come_along(app: Rota, caplog: pytest.LogCaptureFixture) -> None:
-    class Application:
-        async def metrics(self, _: Rota) -> list[GaugeMetricFamily]:
-            return [GaugeMetricFamily("shop_orders_open", "Orders.", value=3)]
+    async def orders(_: Rota) -> list[GaugeMetricFamily]:
+        return [GaugeMetricFamily("shop_orders_open", "Orders.", value=3)]
 
-    class Broken:
-        def metrics(self, _: Rota) -> list[GaugeMetricFamily]:
-            raise LookupError
+    async def broken(_: Rota) -> list[GaugeMetricFamily]:
+        raise LookupError
 
-    app.applications = (Broken(), Application())  # type: ignore[attr-defined]
+    new = (rota.Application("broken", metrics=broken), rota.Application("shop", metrics=orders))
+    app._applications = new  # the app is open already
     Counter("own_things", "Mine.", registry=metrics.registry(app)).inc(2)
     found = await samples(app)
     assert value(found, "shop_orders_open") == 3

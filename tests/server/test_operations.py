@@ -81,6 +81,8 @@ async def test_task_types_say_what_they_take(ann: Client, app: Rota) -> None:
         "other-1",
         "other-2",
         "refresh",
+        "rota.command",
+        "rota.http",
     ]
     found = (await ann.get("/api/task-types/refresh")).json()
     assert (found["name"], found["description"]) == ("refresh", "Refresh a feed.")
