@@ -1,6 +1,7 @@
 """An application: what it brings is there once it is included, on either store, in the same transactions."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -408,6 +409,12 @@ def test_the_command_line_has_its_commands_and_makes_its_tables(site: Path, url:
 async def lend_late(url: str) -> None:
     async with rota.Rota(url) as app:
         await ask(app.database, "UPDATE shelf_books SET lent_to = 'Ann', back_by = 0")
+
+
+def test_a_command_that_fires_or_works_includes_it(site: Path) -> None:
+    command(site, "tick")
+    (schedule,) = json.loads(command(site, "schedules", "list", "--json"))
+    assert (schedule["key"], schedule["state"]) == ("shelf-survey", "active")
 
 
 @both
