@@ -162,7 +162,7 @@ def test_what_is_sent_has_bounds() -> None:
     found = [line for name, each in sent.items() for line in unbounded(each, name)]
     for _, path, operation in operations():
         for each in operation.get("parameters", ()):
-            if each["in"] == "query":
+            if each["in"] != "header":
                 found += unbounded(each["schema"], f"{path} {each['name']}")
     assert found == []
 
