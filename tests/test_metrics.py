@@ -194,12 +194,12 @@ def claimed(task: str = "t", schedule: str | None = None, queue: str = "q") -> C
 
 def test_labels_are_bounded_whatever_names_come_up() -> None:
     counts = Counts()
-    for number in range(3 * MOST_LABELS):
+    for number in range(4 * MOST_LABELS):
         counts.ended(claimed(f"t{number}", f"s{number}", f"q{number}"), "failed", 1.0)
     assert len(counts.attempts) == len(counts.lateness) == MOST_LABELS + 1
-    assert sum(counts.attempts[OTHERS, OTHERS, "failed"].counts) == 2 * MOST_LABELS
+    assert sum(counts.attempts[OTHERS, OTHERS, "failed"].counts) == 3 * MOST_LABELS
     assert len(counts.durations) <= 1_000 + MOST_LABELS + 1
-    assert sum(counts.runs.values()) == 3 * MOST_LABELS
+    assert sum(counts.runs.values()) == 4 * MOST_LABELS
 
 
 @pytest.mark.parametrize(("outcome", "counted"), [("succeeded", 1), ("failed", 1), ("cancelled", 1), ("retry", 0)])
