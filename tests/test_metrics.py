@@ -12,6 +12,7 @@ from tests.stores import Clock, ask, claim_one, ended, new, put, settle, worker
 import rota
 from rota import metrics
 from rota.app import Rota
+from rota.application import Application
 from rota.db.database import Database
 from rota.engine.counts import MOST_LABELS, OTHERS, Counts, Lengths
 from rota.engine.fire import Firer
@@ -168,17 +169,18 @@ async def test_without_its_store_a_process_still_shows_its_own(measured: Rota, d
     assert value(found, "scheduled_jobs_total") is None
 
 
-async def test_metrics_of_users_and_of_applications_come_along(app: Rota, caplog: pytest.LogCaptureFixture) -> None:
+async def test_metrics_of_users_and_of_applications_come_along(caplog: pytest.LogCaptureFixture) -> None:
     async def orders(_: Rota) -> list[GaugeMetricFamily]:
         return [GaugeMetricFamily("shop_orders_open", "Orders.", value=3)]
 
     async def broken(_: Rota) -> list[GaugeMetricFamily]:
         raise LookupError
 
-    new = (rota.Application("broken", metrics=broken), rota.Application("shop", metrics=orders))
-    app._applications = new  # the app is open already
+    app = Rota("sqlite://")
+    app.include(Application("broken", metrics=broken), Application("shop", metrics=orders))
     Counter("own_things", "Mine.", registry=metrics.registry(app)).inc(2)
-    found = await samples(app)
+    async with app:
+        found = await samples(app)
     assert value(found, "shop_orders_open") == 3
     assert value(found, "own_things_total") == 2
     assert value(found, "process_cpu_seconds_total") is not None

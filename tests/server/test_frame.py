@@ -67,6 +67,7 @@ async def test_a_role_may_do_what_lower_ones_may(
         (rota.UnknownRun(3), 404),
         (rota.UnknownTask("t"), 404),
         (rota.UnknownLimit("k"), 404),
+        (rota.UnknownWorker("w"), 404),
         (rota.ScheduleExists("k"), 409),
         (rota.LockHeld("k"), 409),
         (rota.StoreUnavailable("postgresql://me:canary@host"), 503),

@@ -1,5 +1,6 @@
 """`/api/runs`, `/api/firings`: work that is made, found, cancelled and tried again over HTTP, on each store."""
 
+import logging
 from typing import Any
 
 import pytest
@@ -150,3 +151,18 @@ async def test_firings_of_all_schedules_are_one_list(ann: Client) -> None:
     assert await found(schedule="a") == [("a", None)]
     assert await found(ran=False) == await found(reason="overlap") == []
     assert problem(await ann.get("/api/firings", params={"reason": "bored"}))[0] == 422
+
+
+async def test_what_a_failed_run_logged_is_shown_in_pages(ann: Client, app: Rota) -> None:
+    @app.task(name="talk")
+    async def talk() -> None:
+        for number in range(5):
+            logging.getLogger("news").warning("line %s password=canary", number)
+        raise ValueError("no such feed")
+
+    run = (await enqueued(ann, task="talk"))["id"]
+    await app.tick()
+    found = await paged(ann, f"/api/runs/{run}/log", lambda each: (each["attempt"], each["level"], each["message"]))
+    assert found == [(1, "WARNING", f"line {number} password=…") for number in range(5)]
+    assert (await ann.get(f"/api/runs/{(await enqueued(ann))['id']}/log")).json() == {"items": [], "next": None}
+    assert problem(await ann.get("/api/runs/999/log"))[0] == 404

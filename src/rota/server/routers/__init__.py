@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from rota.server.routers import (
+    alerts,
     firings,
     limits,
     preview,
@@ -11,6 +12,7 @@ from rota.server.routers import (
     schedule_orders,
     scheduler,
     schedules,
+    statistics,
     task_types,
     workers,
 )
@@ -26,5 +28,7 @@ ROUTERS: list[APIRouter] = [
     workers.router,
     limits.router,
     scheduler.router,
+    statistics.router,
+    alerts.router,
 ]
 """What the server includes, in the order of its documentation."""

@@ -105,6 +105,17 @@ class AttemptOut(Told):
     error: ErrorOut | None
 
 
+class LogLineOut(Told):
+    """A line that a task logged; or the mark between the first lines and the newest."""
+
+    attempt: int
+    at: datetime | None = Field(description="Null for the mark.")
+    level: str = Field(examples=["WARNING"])
+    logger: str
+    message: str = Field(description="What was said; what sounds like a secret is masked.")
+    left_out: int = Field(description="Of the mark: how many lines are not there.")
+
+
 class RunDetail(RunOut):
     """A run, with its attempts and what it waits for."""
 

@@ -29,7 +29,7 @@ from rota.server.routers.parts import (
     result,
     unmasked,
 )
-from rota.server.routers.run_models import NewRun, RunDetail, RunMade, RunOut
+from rota.server.routers.run_models import LogLineOut, NewRun, RunDetail, RunMade, RunOut
 from rota.server.routers.schedule_models import call_of
 
 router = APIRouter(prefix="/runs", tags=["runs"])
@@ -138,6 +138,18 @@ async def get_run(run: RunNumber, here: Here, _: Reader) -> RunDetail:
     """Show a run with its attempts and what it waits for."""
     found = await here.runs.get(run)
     return RunDetail.whole(found, await here.runs.attempts(run), await here.limits.waits_for(run))
+
+
+@router.get("/{run}/log", operation_id="list_log", responses=responses(404))
+async def list_log(
+    run: RunNumber, here: Here, _: Reader, secret: Secret, cursor: CursorText = None, limit: Limit = 200
+) -> Page[LogLineOut]:
+    """Show what a run logged, oldest first, as far as it is kept: of attempts that failed or took 2 s and more."""
+    await here.runs.get(run)
+    last = place(secret, cursor, "log")
+    start = 0 if last is None else int(str(last[0]))
+    found = (await here.runs.log(run))[start : start + limit]
+    return page(secret, "log", [LogLineOut.model_validate(each) for each in found], limit, start + limit)
 
 
 @router.post("/{run}/cancel", operation_id="cancel_run", responses=responses(404))
