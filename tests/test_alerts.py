@@ -363,6 +363,15 @@ async def test_who_was_told_is_not_told_again_where_others_were_not(monkeypatch:
     await by_notify("t", "x", id="1")
     assert told == [None, ["b"]]
 
+    async def hangs(title: str, text: str, *, to: Any = None, id: str) -> None:  # noqa: A002
+        if to is None:
+            raise NotifyFailed(["b: away"], ["b"], 2)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(notify, "send", hangs)
+    monkeypatch.setattr("rota.alerts._AGAIN_MOST_SECONDS", 0.01)
+    await by_notify("t", "x", id="1")  # one was told, and is not told again for the sake of the other
+
     async def none(title: str, text: str, *, to: Any = None, id: str) -> None:  # noqa: A002
         raise NotifyFailed(["a: away"], ["a"], 1)
 

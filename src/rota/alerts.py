@@ -6,6 +6,7 @@ that could not be sent is tried again.
 
 import asyncio
 import builtins
+import contextlib
 import hashlib
 import logging
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ FAILURES = 3
 _MOST_ROUNDS = 20
 _SECONDS = 120.0
 _AGAIN_SECONDS = (1.0, 5.0, 20.0)
+_AGAIN_MOST_SECONDS = 60.0
 
 _log = logging.getLogger("rota.alerts")
 
@@ -45,14 +47,16 @@ async def by_notify(title: str, text: str, *, id: str) -> None:  # noqa: A002
     except NotifyFailed as error:
         if len(error.failed) == error.tried:
             raise
-        for seconds in _AGAIN_SECONDS:
-            await asyncio.sleep(seconds)
-            try:
-                await notify.send(title, text, to=error.failed, id=id)
-            except NotifyFailed as again:
-                error = again
-            else:
-                return
+        with contextlib.suppress(TimeoutError):  # those that were told were told, however long the others take
+            async with asyncio.timeout(_AGAIN_MOST_SECONDS):
+                for seconds in _AGAIN_SECONDS:
+                    await asyncio.sleep(seconds)
+                    try:
+                        await notify.send(title, text, to=error.failed, id=id)
+                    except NotifyFailed as again:
+                        error = again
+                    else:
+                        return
         _log.error("some could not be told: %s", error, extra={"verb": "failed"})
 
 

@@ -17,6 +17,7 @@ _NAME = r"(?:password|passwd|passphrase|secret|token|api[_-]?key|private[_-]?key
 _IS_SECRET = re.compile(rf"{_NAME}|pass$", re.IGNORECASE)
 # None of them begins with what may repeat: they are done in one pass over the longest text.
 _ADDRESS = re.compile(r"(://[^\s/:@]*):[^\s/]*@")
+_PARAMETER = re.compile(rf"([?&][^\s=&#]*{_NAME}[^\s=&#]*=)[^\s&#]+", re.IGNORECASE)
 _BEARER = re.compile(r"(\bbearer\s+)[\w.~+/=-]+", re.IGNORECASE)
 _NAMED = re.compile(rf"({_NAME}s?[\"']?\s*[=:]\s*[\"']?)(?!bearer\b)[^\s\"'&,;)}}\]]+", re.IGNORECASE)
 
@@ -72,7 +73,16 @@ def without_secrets(plain: Any, *, secret: bool = False) -> Any:
         return {key: without_secrets(each, secret=secret or is_secret(key)) for key, each in plain.items()}
     if isinstance(plain, list):
         return [without_secrets(each, secret=secret) for each in plain]
-    return STANDS_IN if secret and isinstance(plain, str) and plain else plain
+    if not isinstance(plain, str):
+        return plain
+    if secret and plain:
+        return STANDS_IN
+    return _PARAMETER.sub(rf"\1{STANDS_IN}", _ADDRESS.sub(rf"\1:{STANDS_IN}@", plain))
+
+
+def holds_mask(plain: object) -> bool:
+    """Tell whether text is what stands for a secret, or an address with that in it."""
+    return isinstance(plain, str) and (plain == STANDS_IN or f":{STANDS_IN}@" in plain or f"={STANDS_IN}" in plain)
 
 
 def masked_json(text: str) -> str:

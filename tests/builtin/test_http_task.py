@@ -109,3 +109,23 @@ async def test_what_is_wrong_fails_with_the_reason(
     assert run.state == "failed"
     assert run.error is not None
     assert problem in run.error.message
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd",
+        "ftp://example.org/",
+        "http://127.1/",
+        "http://169.254.169.254/",
+        "http://[::1]/",
+        "http://a:22/",
+    ],
+)
+def test_an_address_that_nobody_may_call_is_refused_when_the_call_is_made(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ROTA_ALLOW_NETWORKS", raising=False)
+    with pytest.raises(rota.RotaError):
+        Rota("sqlite://").tasks.get("rota.http").call(url)
+    assert Rota("sqlite://").tasks.get("rota.http").call("https://example.org/feed").name == "rota.http"

@@ -305,3 +305,25 @@ async def test_a_table_that_somebody_migrates_under_a_running_process_is_read_ag
     await other.close()
     assert await db.write(twice) == 2
     assert await db.read(twice) == 2
+
+
+async def test_who_listens_listens_again_whatever_the_connection_said_when_it_was_hung_up(
+    postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "_AGAIN_SECONDS", 0)
+    listen, tried = asyncpg.Connection.add_listener, 0
+
+    async def once(self: Any, *args: Any) -> None:
+        nonlocal tried
+        tried += 1
+        if tried == 1:
+            raise asyncpg.InternalClientError("cannot switch to state 15")
+        await listen(self, *args)
+
+    monkeypatch.setattr(asyncpg.Connection, "add_listener", once)
+    db = PostgresDatabase(postgres_database, Statements([], "postgres", NOW), None)
+    back: asyncio.Queue[str | None] = asyncio.Queue()
+    db.listen(back.put_nowait)
+    await db.open()
+    assert await asyncio.wait_for(back.get(), 20) is None
+    await db.close()

@@ -53,7 +53,9 @@ async def test_every_answer_has_the_headers_that_close_a_browser(
     app: rota.Rota, method: str, path: str, status: int
 ) -> None:
     async with listening(api_of(app)) as ann:
-        answer = await ann.request(method, path, headers={"Origin": "https://evil.example", "Authorization": "x"})
+        answer = await ann.request(
+            method, path, headers={"Origin": "https://evil.example", "Authorization": "Bearer x"}
+        )
     assert answer.status_code == status
     policy = answer.headers["content-security-policy"]
     assert "default-src 'self'" in policy
@@ -120,6 +122,7 @@ async def test_a_large_body_is_refused_however_it_comes(app: rota.Rota) -> None:
         (b'{"a": "\\ud83d\\ude00"}', 200),
         (b'{"a": "\xff"}', 422),
         (b'{"a": ', 422),
+        (b'{"a":' + b"{}," * 70 + b'"' + b'\\"' * 450_000, 422),  # a text that never ends, in one pass
         (b"", 422),
         (b"[]", 422),
     ],
@@ -144,6 +147,17 @@ async def test_json_under_another_name_is_no_json(app: rota.Rota) -> None:
 async def test_no_path_leads_elsewhere(app: rota.Rota, path: str) -> None:
     async with listening(api_of(app)) as ann:
         assert (await ann.get(path)).status_code == 404
+
+
+async def test_a_password_that_a_browser_remembers_opens_nothing_to_a_page_of_another_place(app: rota.Rota) -> None:
+    basic = {"Authorization": "Basic YW5uOnB3", "Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}
+    async with client(api_of(app)) as ann:
+        assert (await ann.post("/api/echo", json={"a": 1}, headers=basic)).status_code == 403
+        assert (
+            await ann.post("/api/echo", json={"a": 1}, headers=basic | {"Sec-Fetch-Site": "same-origin"})
+        ).status_code == 200
+        by_hand = basic | {"Authorization": "Bearer x"}
+        assert (await ann.post("/api/echo", json={"a": 1}, headers=by_hand)).status_code == 200
 
 
 async def test_a_cookie_opens_nothing(app: rota.Rota) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -24,6 +25,11 @@ _DRAIN_SECONDS = 1.0
 """How long to wait for output that something outside of the program's group holds open."""
 _INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
 """What a program gets of the worker's environment; the rest may be secret."""
+
+_LOADS_CODE = re.compile(
+    r"(?i)(LD_|DYLD_|BASH_|PYTHON|PERL|RUBY|GIT_|NODE_|JAVA_|JDK_|_JAVA|GCONV_|PHP|LUA|TCL|AWK|MALLOC_|GLIBC_)"
+    r"|(ENV|PATH|IFS|SHELLOPTS|PS4|PROMPT_COMMAND|EDITOR|VISUAL|PAGER|LESSOPEN|CLASSPATH|CDPATH|HOSTALIASES)$"
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,10 @@ async def run_command(
     `timeout`, all that it started in its process group is killed.
     """
     path, known = allowed_program(program), Secrets()
+    for name in env or {}:
+        if loads_code(name):
+            allowed = "set it in a program of the operator's own that sets it and runs this one"
+            raise Invalid("env", name, allowed, "would let the program run something else")
     given = {name: known.fill(value) for name, value in (env or {}).items()}
     limit = None if timeout is None else duration(timeout, "timeout", least=1) / SECOND
     begun = clock.monotonic()
@@ -85,6 +95,11 @@ async def run_command(
     if process.returncode:
         raise CommandFailed(program, process.returncode, output)
     return Ended(process.returncode or 0, round(clock.monotonic() - begun, 3), kept.bytes, output)
+
+
+def loads_code(name: str) -> bool:
+    """Tell whether a variable of this name makes programs load or run other code, whatever is allowed by name."""
+    return _LOADS_CODE.match(name) is not None
 
 
 def allowed_program(program: str) -> str:

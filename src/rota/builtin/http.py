@@ -1,13 +1,16 @@
 """`rota.http` as a task: call a URL."""
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from rota import clock
 from rota.builtin.secrets import Secrets
 from rota.context import current_or_none
 from rota.errors import FetchFailed, Invalid
 from rota.http.client import Client
-from rota.http.guard import read_place
+from rota.http.guard import Guard, read_place
 from rota.signing import sign
 
 MOST_KEPT = 1_000
@@ -25,8 +28,14 @@ class Called:
     """The first characters of the answer."""
 
 
+def _checked(url: str) -> str:
+    """Refuse an address when the call is made, for what can be seen of it."""
+    Guard(None, None).check_literal(read_place(url).host)
+    return url
+
+
 async def call_url(
-    url: str,
+    url: Annotated[str, AfterValidator(_checked)],
     method: str = "GET",
     headers: dict[str, str] | None = None,
     body: str | None = None,

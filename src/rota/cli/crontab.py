@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 
+from rota.builtin.command import loads_code
 from rota.errors import Invalid, RotaError
 from rota.times.cron import Cron
 
@@ -104,7 +105,13 @@ class _Reader:
             notes.append(f"needs a shell: runs as {shell} -c, so {shell} must be allowed, and with it everything")
         elif "PATH" in self._settings and "/" not in words[0]:
             notes.append(f"{words[0]} is looked for in the worker's PATH, not in the crontab's")
-        env = {name: value for name, value in self._settings.items() if name not in _NOT_PASSED}
+        passed = {name: value for name, value in self._settings.items() if name not in _NOT_PASSED}
+        env = {name: value for name, value in passed.items() if not loads_code(name)}
+        notes += [
+            f"{name} is not passed on, since it decides what else is run"
+            for name in passed
+            if name not in {*env, "PATH"}
+        ]
         cwd = self._settings.get("HOME", "~")
         return Entry(number, self._key(user, command), rule, command, words[0], words[1:], env, cwd, given, notes)
 

@@ -153,6 +153,9 @@ class Pool:
         except BaseException:
             self._forget()
             raise
+        if self._closed:  # meanwhile
+            self._close(line)
+            raise StoreUnavailable("the store is closing")
         if self._watching is None:
             self._watching = self._loop.call_later(self._silence / 6, self._watch)
         return line

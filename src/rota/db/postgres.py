@@ -69,6 +69,8 @@ _NOT_ALLOWED = (
     asyncpg.InsufficientPrivilegeError,
     asyncpg.ReadOnlySQLTransactionError,  # a replica, say
 )
+_HUNG_UP = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+"""What a connection says that cannot be used any more."""
 _CONNECT_SECONDS = 10.0
 _COMMAND_SECONDS = 30.0
 _PATIENT = {"application_name": "rota", "statement_timeout": "0", "idle_in_transaction_session_timeout": "0"}
@@ -202,7 +204,8 @@ class PostgresDatabase(Database):
             await asked(begun.commit())
         except BaseException as error:
             ended = error
-            with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            line.ask()
+            with suppress(*_HUNG_UP):
                 await begun.rollback()
             raise
         finally:
@@ -265,7 +268,7 @@ class PostgresDatabase(Database):
                 listener(cast("str", topic))
 
         while True:
-            with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            with suppress(*_HUNG_UP, TimeoutError):
                 connection = await asyncpg.connect(self._url, timeout=_CONNECT_SECONDS)
                 try:
                     lost = asyncio.Event()

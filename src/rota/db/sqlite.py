@@ -141,10 +141,11 @@ class SqliteDatabase(Database):
             return self._writer.run_here(work)
         if brief and self._writer is not None and not self._durable:
             self._in_a_row += 1
+            writer = self._writer
             if self._in_a_row % _BREATH == 0:
                 await asyncio.sleep(0)  # whoever writes without a pause holds up everybody else in the event loop
             with suppress(_Taken):
-                return self._writer.run_at_once(work, single=single)
+                return writer.run_at_once(work, single=single)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._submit(_Job(work, future, loop), first=first)

@@ -91,11 +91,18 @@ class Guard:
         if not found:
             raise FetchFailed(host, "unresolved", "the name has no address")
         for each in found:
-            address = literal(each)
-            if address is None or not address_allowed(address, self._networks):
-                shown = host if each == host else f"{host} ({each})"
-                raise AddressRefused("url", shown, _PRIVATE, "is not public")
+            self._check(each, host if each == host else f"{host} ({each})")
         return list(dict.fromkeys(found))
+
+    def check_literal(self, host: str) -> None:
+        """Refuse a host that is an address which may not be called; of a name nothing can be said yet."""
+        if literal(host) is not None:
+            self._check(host, host)
+
+    def _check(self, found: str, shown: str) -> None:
+        address = literal(found)
+        if address is None or not address_allowed(address, self._networks):
+            raise AddressRefused("url", shown, _PRIVATE, "is not public")
 
     def proxied(self, place: Place) -> str | None:
         """Return the proxy that the operator wants for this address, if any.

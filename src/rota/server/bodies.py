@@ -16,7 +16,8 @@ MOST_DEEP = 64
 _DRAIN_BYTES = 20 * MOST_BYTES
 _DRAIN_SECONDS = 5.0
 """How much of the rest of a body that is too large is thrown away at most, and for how long."""
-_PARTS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+_PARTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{\]}]', re.DOTALL)
+"""The texts and brackets of JSON, in one pass: one that never ends is taken to the end, and not looked for again."""
 _HALF = re.compile(r"[\ud800-\udfff]")
 
 

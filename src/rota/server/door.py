@@ -80,9 +80,9 @@ class Door:
 def _from_elsewhere(request: Request) -> bool:
     """Tell whether a browser asks for a page of another place, with what it knows of the user and the page does not.
 
-    Who brings a token has put it there by hand: a browser never does.
+    Who brings a token has put it there by hand: a browser never does. A password it remembers and sends by itself.
     """
-    if "authorization" in request.headers:
+    if bearer(request) is not None:
         return False
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is not None:

@@ -122,6 +122,7 @@ class _Listener:
 
     def take(self) -> set[str]:
         found, self._topics = self._topics, set()
+        self.woken.clear()
         self._told = clock.monotonic()
         return found
 

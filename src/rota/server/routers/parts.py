@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from rota.errors import Invalid, RotaError
 from rota.limit import MOST_KEYS
-from rota.masking import STANDS_IN
+from rota.masking import holds_mask
 from rota.model import RunError
 from rota.schedule import LONGEST_KEY
 from rota.server import cursor
@@ -153,7 +153,7 @@ def seconds(found: timedelta | None) -> float | None:
 
 def unmasked(field: str, plain: Any) -> None:
     """Refuse data in which a mask stands for a secret: it would take the secret's place."""
-    if plain == STANDS_IN:
+    if holds_mask(plain):
         raise Invalid(field, plain, "send the value itself, or PATCH without the arguments", "is a mask over a secret")
     for each in plain.values() if isinstance(plain, dict) else plain if isinstance(plain, list) else ():
         unmasked(field, each)

@@ -117,8 +117,11 @@ class Values(Policies):
     def named(self, app: Rota) -> dict[str, Any]:
         """Return what was sent, as `Schedules.change` takes it; what was not stays as it is."""
         given = self.model_fields_set
+        for name in {"rule", "task"} & given:
+            if getattr(self, name) is None:
+                raise Invalid(name, None, "leave it out to keep it as it is", "is null")
         found: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN if name in given}
-        if "rule" in given and self.rule is not None:
+        if self.rule is not None:
             found["rule"] = rule_of(self.rule)
         if "exclude" in given:
             found["exclude"] = [rule_of(each) for each in self.exclude]
