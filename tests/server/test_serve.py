@@ -16,6 +16,7 @@ from tests.server.serving import Served
 
 import rota
 from rota.app import store_database
+from rota.server.serve import Serving, _listener
 
 TOKEN = "0123456789abcdef"  # noqa: S105 (it opens nothing)
 ANYWHERE = "0.0.0.0"  # noqa: S104 (it is what is refused)
@@ -103,6 +104,21 @@ def test_a_port_in_use_is_one_clear_line(serve: Callable[..., Served]) -> None:
         code, said = serve("--port", str(port)).ended()
     assert (code, said.count("\n")) == (1, 1)
     assert f"port: {port} is in use on 127.0.0.1; stop what listens there, or use another --port" in said
+
+
+async def test_an_answer_is_sent_at_once_and_waits_for_no_acknowledgement() -> None:
+    met: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def meet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        own = writer.get_extra_info("socket")
+        met.set_result(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    with _listener(Serving(port=0)) as listener:
+        async with await asyncio.start_server(meet, sock=listener):
+            _, writer = await asyncio.open_connection(*listener.getsockname())
+            assert await met
+            writer.close()
 
 
 def test_on_this_machine_it_is_called_by_no_other_name(serve: Callable[..., Served]) -> None:

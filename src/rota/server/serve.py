@@ -122,8 +122,9 @@ def _listener(serving: Serving) -> socket.socket:
         allowed = "listen on 127.0.0.1, or let everybody in by ROTA_INSECURE=1"
         raise Invalid("host", serving.host, allowed, "is beyond this machine, and there is no auth")
     try:
-        family, _, _, _, address = socket.getaddrinfo(serving.host, serving.port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        found = socket.getaddrinfo(serving.host, serving.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        family, kind, protocol, _, address = found[0]
+        listener = socket.socket(family, kind, protocol)  # by its protocol asyncio knows to send at once (TCP_NODELAY)
     except OSError as error:
         raise Invalid("host", serving.host, "use an address of this machine", "cannot be found") from error
     try:
