@@ -21,6 +21,13 @@ class _Joined:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._database, name)
 
-    async def write(self, work: Work[T], *, first: bool = False, single: bool = False) -> T:  # noqa: ARG002 (more than one now)
+    async def write(
+        self,
+        work: Work[T],
+        *,
+        first: bool = False,
+        single: bool = False,  # noqa: ARG002 (more than one statement now, and not so brief)
+        brief: bool = False,  # noqa: ARG002
+    ) -> T:
         found: T = await self._database.write(self._along(work), first=first)
         return found
