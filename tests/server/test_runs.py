@@ -1,5 +1,6 @@
 """`/api/runs`, `/api/firings`: work that is made, found, cancelled and tried again over HTTP, on each store."""
 
+import logging
 from typing import Any
 
 import pytest
@@ -150,3 +151,48 @@ async def test_firings_of_all_schedules_are_one_list(ann: Client) -> None:
     assert await found(schedule="a") == [("a", None)]
     assert await found(ran=False) == await found(reason="overlap") == []
     assert problem(await ann.get("/api/firings", params={"reason": "bored"}))[0] == 422
+
+
+async def test_hours_and_statistics_tell_how_runs_went(ann: Client, app: Rota) -> None:
+    for each in (1, 2, -1):
+        await enqueued(ann, arguments={"feed_id": each})
+    await enqueued(ann, queue="slow")
+    await ann.post("/api/scheduler/tick", json={"queues": ["feeds", "slow"]})
+    now = (await ann.get("/api/runs/statistics")).json()
+    assert (now["total"], now["successful"], now["failed"], now["success_rate"]) == (4, 3, 1, 75)
+    assert (await ann.get("/api/runs/statistics", params={"queue": "slow", "window": "1m"})).json()["total"] == 1
+    hours = await paged(ann, "/api/runs/hours", lambda each: (each["queue"], each["state"], each["runs"]))
+    assert hours == [("feeds", "failed", 1), ("feeds", "succeeded", 2), ("slow", "succeeded", 1)]
+    assert (await ann.get("/api/runs/hours", params={"queue": "none"})).json()["items"] == []
+    for wrong in ("soon", "0s", "9999999d"):
+        assert problem(await ann.get("/api/runs/statistics", params={"window": wrong}))[0] == 422
+
+
+async def test_a_run_that_failed_is_shown_with_what_it_logged(ann: Client, app: Rota) -> None:
+    @app.task(name="talks")
+    async def talks() -> None:
+        logging.getLogger("talks").warning("before the end")
+        raise ValueError("the end")
+
+    run = (await enqueued(ann, task="talks"))["id"]
+    await ann.post("/api/scheduler/tick", json={"queues": ["default"]})
+    (said,) = (await ann.get(f"/api/runs/{run}")).json()["log"]
+    assert (said["attempt"], said["level"], said["logger"]) == (1, "WARNING", "talks")
+    assert said["message"] == "before the end"
+
+
+async def test_a_list_goes_on_behind_what_is_named(ann: Client) -> None:
+    runs = [(await enqueued(ann))["id"] for _ in range(3)]
+    assert await paged(ann, "/api/runs", lambda each: each["id"], before=runs[2]) == [runs[1], runs[0]]
+    for key in "abc":
+        await made(ann, key, tags=["x"])
+    assert await paged(ann, "/api/schedules", lambda each: each["key"], after="a") == ["b", "c"]
+    assert await paged(ann, "/api/schedules", lambda each: each["key"], app="other") == []
+    for note in ("one", "two"):
+        await ann.post("/api/schedules/a/pause", json={"note": note})
+    assert await paged(ann, "/api/schedules/a/revisions", lambda each: each["version"], before=3) == [2, 1]
+    await ann.post("/api/schedules/b/trigger")
+    (fired,) = (await ann.get("/api/schedules/b/firings")).json()["items"]
+    assert (await ann.get("/api/schedules/b/firings", params={"before": fired["due"]})).json()["items"] == []
+    later = fired["due"].replace("20", "21", 1)
+    assert (await ann.get("/api/schedules/b/firings", params={"before": later})).json()["items"] == [fired]

@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from rota.server.routers import (
+    alerts,
     firings,
     limits,
     preview,
@@ -12,12 +13,14 @@ from rota.server.routers import (
     scheduler,
     schedules,
     task_types,
+    upcoming,
     workers,
 )
 
 ROUTERS: list[APIRouter] = [
     schedules.router,
     schedule_orders.router,
+    upcoming.router,
     preview.router,
     firings.router,
     runs.router,
@@ -26,5 +29,6 @@ ROUTERS: list[APIRouter] = [
     workers.router,
     limits.router,
     scheduler.router,
+    alerts.router,
 ]
 """What the server includes, in the order of its documentation."""

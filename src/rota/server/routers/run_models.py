@@ -2,10 +2,11 @@
 
 import json
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
+from rota.kept import LogLine
 from rota.model import Attempt, Outcome, Run, RunState
 from rota.schedule import Kind
 from rota.server.routers.parts import (
@@ -18,9 +19,11 @@ from rota.server.routers.parts import (
     Moment,
     Name,
     Priority,
+    Seconds,
     Told,
     masked,
 )
+from rota.store.hours import Hour
 
 
 class NewRun(Given):
@@ -105,17 +108,61 @@ class AttemptOut(Told):
     error: ErrorOut | None
 
 
+class LogLineOut(Told):
+    """A line that a run logged; or the mark between the first lines and the newest."""
+
+    attempt: int
+    at: datetime | None = Field(description="Null for the mark.")
+    level: str
+    logger: str
+    message: str
+    left_out: int = Field(description="Of the mark: how many lines are not there.")
+
+
 class RunDetail(RunOut):
-    """A run, with its attempts and what it waits for."""
+    """A run, with its attempts, what it waits for and what it logged."""
 
     attempts: list[AttemptOut] = Field(description="Oldest first; a success at the first try is in the run itself.")
     waits_for: str | None = Field(description="The limit that a due run waits for, or a worker of its queue.")
+    log: list[LogLineOut] = Field(description="Oldest first; kept of attempts that failed or took 2 s and more.")
 
     @classmethod
-    def whole(cls, run: Run[Any], attempts: list[Attempt], waits_for: str | None) -> "RunDetail":
+    def whole(cls, run: Run[Any], attempts: list[Attempt], waits_for: str | None, log: list[LogLine]) -> "RunDetail":
         """Tell all of a run."""
         tries = [AttemptOut.model_validate(each) for each in attempts]
-        return cls(attempts=tries, waits_for=waits_for, **_values(run))
+        said = [LogLineOut.model_validate(each) for each in log]
+        return cls(attempts=tries, waits_for=waits_for, log=said, **_values(run))
+
+
+class HourOut(Told):
+    """The runs of a task and a queue that ended in one hour in one way."""
+
+    hour: datetime = Field(description="When the hour began.")
+    task: str
+    queue: str
+    state: Literal["succeeded", "failed", "cancelled"]
+    runs: int
+    busy: Seconds = Field(description="How many seconds their last attempts took, all together.")
+    longest: Seconds
+    waited: Seconds = Field(description="How long after they were due their last attempts began, all together.")
+
+    @classmethod
+    def of(cls, found: Hour) -> "HourOut":
+        """Tell of an hour."""
+        plain = {name: getattr(found, name) for name in ("hour", "task", "queue", "state", "runs")}
+        lengths = {name: getattr(found, name).total_seconds() for name in ("busy", "longest", "waited")}
+        return cls(**plain, **lengths)
+
+
+class StatisticsOut(Told):
+    """How the runs went that ended in a rolling window; zeros where there are none."""
+
+    total: int = Field(description="How many succeeded or failed; a cancelled one is neither.")
+    successful: int
+    failed: int
+    success_rate: float = Field(description="In percent.")
+    average_duration_ms: float = Field(description="Of those that succeeded.")
+    checks_per_minute: float
 
 
 def _values(run: Run[Any]) -> dict[str, Any]:
