@@ -9,12 +9,15 @@ from pydantic import Field
 from rota import masking
 from rota.doctor import examine
 from rota.server.auth import Reader
-from rota.server.cursor import Page
+from rota.server.cursor import CursorText, Limit, Page, Secret
 from rota.server.here import Here
-from rota.server.routers.parts import Told
-from rota.store.troubles import Kind
+from rota.server.routers.parts import Told, page, place
+from rota.store.troubles import Kind, Trouble
 
 router = APIRouter(tags=["alerts"])
+
+_MOST = 1_000
+"""How many troubles there are to look through at most."""
 
 
 class TroubleOut(Told):
@@ -40,12 +43,21 @@ class FindingOut(Told):
 async def list_alerts(
     here: Here,
     _: Reader,
+    secret: Secret,
     over: Annotated[bool, Query(description="Also those that are over.")] = False,
-    limit: Annotated[int, Query(ge=1, le=1_000, description="How many at most.")] = 100,
+    cursor: CursorText = None,
+    limit: Limit = 50,
 ) -> Page[TroubleOut]:
-    """List the troubles that somebody is told of, the newest first, in one page."""
-    found = await here.alerts.list(over=over, limit=limit)
-    return Page[TroubleOut](items=[TroubleOut.model_validate(each) for each in found])
+    """List the troubles that somebody is told of, the newest first."""
+    found = sorted(await here.alerts.list(over=over, limit=_MOST), key=_place, reverse=True)
+    ended = place(secret, cursor, "alerts")
+    rest = [each for each in found if ended is None or _place(each) < tuple(map(str, ended))][:limit]
+    items = [TroubleOut.model_validate(each) for each in rest]
+    return page(secret, "alerts", items, limit, *(_place(rest[-1]) if rest else ()))
+
+
+def _place(found: Trouble) -> tuple[str, str]:
+    return found.began.isoformat(timespec="microseconds"), found.subject
 
 
 @router.get("/doctor", operation_id="examine")

@@ -31,7 +31,6 @@ from rota.store.schedule_reads import FiringsPlace, ScheduleState, State
 router = APIRouter(prefix="/schedules", tags=["schedules"])
 
 ScheduleKey = Annotated[str, InPath(alias="schedule", max_length=LONGEST_KEY, pattern=KEY, description="The key.")]
-Ahead = Annotated[int, Query(ge=1, le=1_000, description="How many at most.")]
 IfMatch = Annotated[
     str | None,
     Header(
@@ -181,7 +180,7 @@ async def remove_schedule(
 
 
 @router.get("/{schedule}/upcoming", operation_id="list_upcoming", responses=responses(404))
-async def list_upcoming(key: ScheduleKey, here: Here, _: Reader, limit: Ahead = 10) -> Page[Upcoming]:
+async def list_upcoming(key: ScheduleKey, here: Here, _: Reader, limit: Limit = 10) -> Page[Upcoming]:
     """Show the next due instants, as far as they are known now; of what is overdue, the oldest comes first."""
     found = await here.schedules.upcoming(key, limit=limit)
     return Page[Upcoming](items=[Upcoming.model_validate(each) for each in found])
