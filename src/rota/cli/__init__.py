@@ -9,6 +9,7 @@ from rota.application import Application, load, named
 from rota.cli import (
     alerts,
     copy,
+    demo,
     imports,
     limits,
     rules,
@@ -37,6 +38,7 @@ app.command("next")(rules.next_instants)
 app.command("explain")(rules.explain)
 app.command("simulate")(simulate.simulate_rule)
 app.command("serve")(serve.serve)
+app.command("demo")(demo.demo)
 app.command("worker")(worker.worker)
 app.command("scheduler")(scheduler.scheduler)
 app.command("tick")(scheduler.tick)
