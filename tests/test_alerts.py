@@ -66,12 +66,9 @@ async def fail(bench: Bench, times: int, start: int = 1) -> None:
 
 async def watched(bench: Bench) -> None:
     """Have the schedule that looks for troubles in the store."""
-    await bench.facade.put(
-        made("rota.alerts", Every("1m"), call=rota.Rota("sqlite://").task(name="rota.alerts")(look).call())
-    )
-
-
-def look() -> None: ...
+    app = rota.Rota("sqlite://")
+    app.watch()
+    await bench.facade.put(made("rota.alerts", Every("1m"), call=app.declared[0].call))
 
 
 FAILED = "schedule s failed 3 times in a row"

@@ -1,6 +1,7 @@
 """An application: what it brings is there once it is included, on either store, in the same transactions."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -203,6 +204,21 @@ async def test_a_worker_begins_when_the_transaction_has_committed(shelf: rota.Ro
 
 
 @both
+async def test_a_run_that_its_task_completes_is_said_and_measured_as_the_success_that_it_is(
+    shelf: rota.Rota, caplog: pytest.LogCaptureFixture
+) -> None:
+    emma = await book(shelf)
+    with caplog.at_level("INFO", logger="rota.worker"):
+        async with shelf.running(scheduler=False):
+            run = await lending.lend(shelf, emma, "Ann", timedelta(0))
+            assert run is not None
+            await shelf.runs.wait(run.id, timeout="1m")
+    (said,) = [each for each in caplog.records if vars(each).get("verb") == "ended"]
+    assert (vars(said)["outcome"], vars(said).get("error")) == ("succeeded", None)
+    assert list(shelf.counts.attempts) == [("shelf.remind", "default", "succeeded")]
+
+
+@both
 async def test_many_rows_are_written_at_once(shelf: rota.Rota, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "bulk_sql"
     package.mkdir()
@@ -264,12 +280,15 @@ async def test_a_closed_store_has_no_transactions(app: rota.Rota) -> None:
 
 # Including
 
+OWN = ["rota.command", "rota.http"]
+"""The tasks that every app has."""
+
 
 def test_several_apps_may_include_one_application() -> None:
     for _ in range(2):
         app = rota.Rota("sqlite://")
         app.include(application)
-        assert app.tasks.names == ["shelf.remind", "shelf.survey"]
+        assert app.tasks.names == [*OWN, "shelf.remind", "shelf.survey"]
         assert [each.key for each in app.declared] == ["shelf-survey"]
         assert app.applications == (application,)
 
@@ -307,7 +326,7 @@ def test_what_cannot_be_included_changes_nothing() -> None:
     app.task(name="shelf.survey")(lambda: None)
     with pytest.raises(rota.InvalidTask, match=r"'shelf\.survey' is already the task"):
         app.include(application)
-    assert (app.applications, app.tasks.names, app.declared) == ((), ["shelf.survey"], [])
+    assert (app.applications, app.tasks.names, app.declared) == ((), [*OWN, "shelf.survey"], [])
     with pytest.raises(rota.Invalid, match="'shelf_books' is not named for other; name it other, or other_…"):
         app.include(rota.Application("other", migrations="examples.shelf.migrations"))
 
@@ -317,7 +336,7 @@ def test_a_schedule_that_is_declared_already_is_refused() -> None:
     app.declare(application.schedules[0])
     with pytest.raises(rota.InvalidSchedule, match="'shelf-survey' is declared twice"):
         app.include(application)
-    assert (app.applications, app.tasks.names) == ((), [])
+    assert (app.applications, app.tasks.names) == ((), OWN)
 
 
 @pytest.mark.parametrize(
@@ -388,6 +407,12 @@ def test_the_command_line_has_its_commands_and_makes_its_tables(site: Path, url:
 async def lend_late(url: str) -> None:
     async with rota.Rota(url) as app:
         await ask(app.database, "UPDATE shelf_books SET lent_to = 'Ann', back_by = 0")
+
+
+def test_a_command_that_fires_or_works_includes_it(site: Path) -> None:
+    command(site, "tick")
+    (schedule,) = json.loads(command(site, "schedules", "list", "--json"))
+    assert (schedule["key"], schedule["state"]) == ("shelf-survey", "active")
 
 
 @both

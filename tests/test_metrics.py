@@ -12,6 +12,7 @@ from tests.stores import Clock, ask, claim_one, ended, new, put, settle, worker
 import rota
 from rota import metrics
 from rota.app import Rota
+from rota.application import Application
 from rota.db.database import Database
 from rota.engine.counts import MOST_LABELS, OTHERS, Counts, Lengths
 from rota.engine.fire import Firer
@@ -168,18 +169,18 @@ async def test_without_its_store_a_process_still_shows_its_own(measured: Rota, d
     assert value(found, "scheduled_jobs_total") is None
 
 
-async def test_metrics_of_users_and_of_applications_come_along(app: Rota, caplog: pytest.LogCaptureFixture) -> None:
-    class Application:
-        async def metrics(self, _: Rota) -> list[GaugeMetricFamily]:
-            return [GaugeMetricFamily("shop_orders_open", "Orders.", value=3)]
+async def test_metrics_of_users_and_of_applications_come_along(caplog: pytest.LogCaptureFixture) -> None:
+    async def orders(_: Rota) -> list[GaugeMetricFamily]:
+        return [GaugeMetricFamily("shop_orders_open", "Orders.", value=3)]
 
-    class Broken:
-        def metrics(self, _: Rota) -> list[GaugeMetricFamily]:
-            raise LookupError
+    async def broken(_: Rota) -> list[GaugeMetricFamily]:
+        raise LookupError
 
-    app.applications = (Broken(), Application())  # type: ignore[attr-defined]
+    app = Rota("sqlite://")
+    app.include(Application("broken", metrics=broken), Application("shop", metrics=orders))
     Counter("own_things", "Mine.", registry=metrics.registry(app)).inc(2)
-    found = await samples(app)
+    async with app:
+        found = await samples(app)
     assert value(found, "shop_orders_open") == 3
     assert value(found, "own_things_total") == 2
     assert value(found, "process_cpu_seconds_total") is not None
@@ -193,12 +194,12 @@ def claimed(task: str = "t", schedule: str | None = None, queue: str = "q") -> C
 
 def test_labels_are_bounded_whatever_names_come_up() -> None:
     counts = Counts()
-    for number in range(3 * MOST_LABELS):
+    for number in range(4 * MOST_LABELS):
         counts.ended(claimed(f"t{number}", f"s{number}", f"q{number}"), "failed", 1.0)
     assert len(counts.attempts) == len(counts.lateness) == MOST_LABELS + 1
-    assert sum(counts.attempts[OTHERS, OTHERS, "failed"].counts) == 2 * MOST_LABELS
+    assert sum(counts.attempts[OTHERS, OTHERS, "failed"].counts) == 3 * MOST_LABELS
     assert len(counts.durations) <= 1_000 + MOST_LABELS + 1
-    assert sum(counts.runs.values()) == 3 * MOST_LABELS
+    assert sum(counts.runs.values()) == 4 * MOST_LABELS
 
 
 @pytest.mark.parametrize(("outcome", "counted"), [("succeeded", 1), ("failed", 1), ("cancelled", 1), ("retry", 0)])

@@ -10,6 +10,7 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from rota import notify
@@ -18,6 +19,7 @@ from rota.errors import Invalid, NotifyFailed, RotaError
 from rota.masking import masked
 from rota.store.troubles import Telling, Trouble, TroubleStore
 from rota.times.choices import whole_number
+from rota.times.moments import instant
 
 TASK = "rota.alerts"
 """The task, and the key of the schedule, that look for troubles."""
@@ -71,10 +73,18 @@ class Alerts:
         self._watch = watch
         self._store = TroubleStore(database)
 
-    async def list(self, *, over: bool = False, limit: int = 100) -> "builtins.list[Trouble]":
-        """Return the troubles that are open, newest first; with `over` those that are over too, for 14 days."""
+    async def list(
+        self, *, over: bool = False, after: tuple[datetime, str] | None = None, limit: int = 100
+    ) -> "builtins.list[Trouble]":
+        """Return the troubles that are open, newest first; with `over` those that are over too, for 14 days.
+
+        `after` is the beginning and the subject of the last one of the page before.
+        """
         whole_number("limit", limit, 1, 1_000, Invalid)
-        found: builtins.list[Trouble] = await self._db.read(lambda: self._store.list(over=over, most=limit))
+        place = None if after is None else (instant(after[0], "after"), after[1])
+        found: builtins.list[Trouble] = await self._db.read(
+            lambda: self._store.list(over=over, after=place, most=limit)
+        )
         return found
 
     async def check(self) -> int:

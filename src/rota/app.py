@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import copy
+import os
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -28,6 +29,7 @@ from rota.errors import Invalid, InvalidDuration, InvalidSchedule, StoreUnavaila
 from rota.limit import keys as limit_keys
 from rota.limits import Limits
 from rota.locks import Lock
+from rota.masking import hide_environment
 from rota.model import Run
 from rota.runs import Runs
 from rota.schedule import Schedule
@@ -84,7 +86,10 @@ class Rota(TaskDecorator):
         self.counts = Counts()
         """What its workers and schedulers have done in this process."""
         self._watch = Watch()
-        self.move(store_database(store or settings.store_url()))
+        url = store or settings.store_url()
+        hide_environment(os.environ)
+        hide_environment({"ROTA_STORE": url})  # which may be said in code
+        self.move(store_database(url))
         if settings.notify():
             self.watch()
 

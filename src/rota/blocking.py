@@ -68,6 +68,8 @@ class BlockingRuns(_Calls[Runs]):
     cancel = _waited(Runs.cancel)
     retry = _waited(Runs.retry)
     hours = _waited(Runs.hours)
+    log = _waited(Runs.log)
+    statistics = _waited(Runs.statistics)
 
 
 class BlockingSchedules(_Calls[Schedules]):
@@ -90,6 +92,10 @@ class BlockingSchedules(_Calls[Schedules]):
     revisions = _waited(Schedules.revisions)
     status = _waited(Schedules.status)
     failing = _waited(Schedules.failing)
+    preview = _waited(Schedules.preview)
+    pending = _waited(Schedules.pending)
+    busy = _waited(Schedules.busy)
+    newest_firings = _waited(Schedules.newest_firings)
 
 
 class BlockingLimits(_Calls[Limits]):
@@ -167,6 +173,7 @@ class Blocking(_Calls[Rota]):
     pause = _waited(Rota.pause)
     resume = _waited(Rota.resume)
     workers = _waited(Rota.workers)
+    drain = _waited(Rota.drain)
     queues = _waited(Rota.queues)
 
     def __init__(self, app: Rota) -> None:

@@ -2,6 +2,7 @@
 
 from rota.answers import held_words
 from rota.app import Rota
+from rota.masking import masked_json
 from rota.model import Finding, RunError
 from rota.times.durations import duration_words
 from rota.times.moments import micros
@@ -76,7 +77,7 @@ async def _parked(app: Rota, count: int) -> list[Finding]:
     found = []
     for each in await app.schedules.list(state="parked", limit=_SHOWN):
         note = "" if each.held is None or not each.held.note else f": {each.held.note}"
-        what = f"schedule {each.key} is parked{note}, task {each.task} with {each.args}"
+        what = f"schedule {each.key} is parked{note}, task {each.task} with {masked_json(each.args)}"
         advice = (
             f"bring the task back and restart a scheduler of its app; or name another and go on: "
             f"rota schedules change {each.key} --task NAME --args JSON --app MODULE:APP; "

@@ -22,8 +22,8 @@ RotaError
 ├── LockLost                    the lock's time was over, and another has taken it since: `.name`
 ├── MissingExtra (an ImportError)   a part of Rota that was not installed: `.extra`
 ├── NoCurrentRun                the code is not inside a run
-├── NotifyFailed                some could not be told: `.reasons`, `.failed`
 ├── NotMigrated                 the store's tables are not there, or older than this Rota
+├── NotifyFailed                some could not be told: `.reasons`, `.failed`
 ├── ScheduleExists              a schedule was only to be made, and there is one: `.key`
 ├── SchemaTooNew                the store was made by a newer Rota: `.owner`, `.found`, `.known`
 ├── StoreUnavailable            the store does not answer now; what was asked may be asked again

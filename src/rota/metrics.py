@@ -4,7 +4,6 @@ What is in the store is read when somebody asks, so that every instance says the
 things took, what it fired) is counted there: sum it over the instances.
 """
 
-import inspect
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, get_args
@@ -16,6 +15,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 
 from rota import settings
 from rota.app import Rota
+from rota.application import Application
 from rota.engine.counts import Counts, Lengths
 from rota.errors import RotaError
 from rota.store.metrics import Measured, Measures
@@ -60,7 +60,7 @@ async def families(app: Rota) -> AsyncIterator[Metric]:
         yield each
     for one in registry(app).collect():
         yield one
-    for application in getattr(app, "applications", ()):
+    for application in app.applications:
         for brought in await _brought(app, application):
             yield brought
 
@@ -75,14 +75,10 @@ class _Found:
         return self._found
 
 
-async def _brought(app: Rota, application: Any) -> list[Metric]:
+async def _brought(app: Rota, application: Application) -> list[Metric]:
     """Return the metrics of an application; where it fails, the others are still there."""
-    make = getattr(application, "metrics", None)
-    if make is None:
-        return []
     try:
-        made = make(app)
-        return list(await made if inspect.isawaitable(made) else made)
+        return [] if application.metrics is None else list(await application.metrics(app))
     except Exception:  # noqa: BLE001 (it is logged whole)
         _log.exception("an application's metrics failed", extra={"verb": "failed"})
         return []

@@ -50,7 +50,7 @@ def requests_a_minute() -> int:
 
 def hosts() -> list[str]:
     """Return the names by which a server may be called besides those of its own machine, `ROTA_HOSTS`."""
-    return [name for name in os.environ.get("ROTA_HOSTS", "").replace(",", " ").split() if name]
+    return _listed("ROTA_HOSTS")
 
 
 def insecure() -> bool:

@@ -18,7 +18,8 @@ from rota.times.policies import Length
 
 _PREFIX = "rota_"
 """Lets those who look for secrets in files know one."""
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,99}", re.ASCII)
+LONGEST_NAME = 100
+_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:@+-]{{0,{LONGEST_NAME - 1}}}", re.ASCII)
 _GIVEN = "ROTA_TOKEN"
 
 

@@ -23,12 +23,14 @@ async def test_a_process_without_http_shows_its_metrics_to_who_brings_a_token(tm
     line = (sys.executable, "-m", "rota", command, "jobs:app", "--metrics-port", str(port))
     environment = os.environ | {"ROTA_TOKEN": TOKEN}
     process = await asyncio.create_subprocess_exec(*line, cwd=tmp_path, stdout=PIPE, stderr=PIPE, env=environment)
-    assert process.stdout is not None
-    assert await process.stdout.readline()  # it has said that it works
-    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
-        stranger = await asked(client, {})
-        known = await asked(client, {"Authorization": f"Bearer {TOKEN}"})
-    process.terminate()
+    try:
+        assert process.stdout is not None
+        assert await process.stdout.readline()  # it has said that it works
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+            stranger = await asked(client, {})
+            known = await asked(client, {"Authorization": f"Bearer {TOKEN}"})
+    finally:
+        process.terminate()
     _, err = await process.communicate()
     assert (process.returncode, b"Traceback" in err) == (0, False), err
     assert stranger.status_code == 401

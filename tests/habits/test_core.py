@@ -12,7 +12,7 @@ from tests.habits.source import ROOT
 RUNTIME = 'source scripts/lib/environment.sh && environment serve && printf %s "$python"'
 
 # The tools that built the editable install stand in that environment too: for the core they do not exist.
-EXTRAS = ("rota.db.postgres", "rota.notify.mail", "rota.notify.services", "rota.pytest_plugin")
+EXTRAS = ("rota.db.pool", "rota.db.postgres", "rota.notify.mail", "rota.notify.services", "rota.pytest_plugin")
 """The modules that need an extra."""
 
 IMPORT_EVERYTHING = f"""

@@ -191,6 +191,13 @@ async def test_no_answer_is_left_out_of_the_description(app: rota.Rota) -> None:
             assert operation["operationId"].isidentifier()
 
 
+async def test_the_description_names_tokens_only_where_they_are_asked_for(app: rota.Rota) -> None:
+    assert web(app).openapi()["components"]["securitySchemes"]
+    own = json.dumps(web(app, auth=by_header).openapi())
+    assert "securitySchemes" not in own
+    assert '"security"' not in own
+
+
 async def test_the_page_of_the_api_brings_all_that_it_needs(app: rota.Rota) -> None:
     async with client(web(app), None) as stranger:
         page = await stranger.get("/docs")

@@ -1,6 +1,5 @@
 """The frame: who gets in, and what an error looks like."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -68,6 +67,7 @@ async def test_a_role_may_do_what_lower_ones_may(
         (rota.UnknownRun(3), 404),
         (rota.UnknownTask("t"), 404),
         (rota.UnknownLimit("k"), 404),
+        (rota.UnknownWorker("w"), 404),
         (rota.ScheduleExists("k"), 409),
         (rota.LockHeld("k"), 409),
         (rota.StoreUnavailable("postgresql://me:canary@host"), 503),
@@ -137,7 +137,7 @@ async def test_routes_of_an_application_need_a_role_though_they_name_none(app: r
     async def change() -> str:
         return "changed"
 
-    app.applications = [SimpleNamespace(routes=router), SimpleNamespace(routes=None)]  # type: ignore[attr-defined]
+    app.include(rota.Application("feeds", routes=router), rota.Application("plain"))
     api = served(app)
     for caller, looks, changes in (("ann:read", 200, 403), ("ann:operate", 200, 200), (None, 401, 401)):
         async with client(api, caller) as somebody:

@@ -49,6 +49,16 @@ async def number(app: Rota) -> int:
     return len(await app.runs.list())
 
 
+async def test_a_path_may_name_a_key_of_its_own(app: Rota, mail: object) -> None:
+    async def make_there(key: str, _: Operator, once: Once) -> Response:
+        return await once(lambda here: here.enqueue(here.tasks.get("mail").call(key)), Made.of)
+
+    async with client(served(app, ("POST", "/make/{key}", make_there))) as ann:
+        made = [await ann.post(f"/api/make/{each}", headers={"Idempotency-Key": each}) for each in "aab"]
+    assert [each.status_code for each in made] == [201] * 3
+    assert await number(app) == 2
+
+
 async def test_the_same_request_with_the_same_key_is_done_once(app: Rota, mail: object) -> None:
     async with client(served(app, ("POST", "/make", make))) as ann:
         first, second = [

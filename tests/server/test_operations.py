@@ -231,7 +231,7 @@ async def test_many_are_spread_by_tag(ann: Client) -> None:
         assert problem(await ann.post("/api/schedules/spread", json=wrong))[0] == 422
 
 
-async def test_alerts_and_the_doctor_say_what_is_wrong_and_no_secret(ann: Client, app: Rota) -> None:
+async def test_the_doctor_says_what_is_wrong_and_no_secret(ann: Client, app: Rota) -> None:
     await ann.post("/api/runs", json={"task": "refresh"})
     found = (await ann.get("/api/doctor")).json()
     assert [each["what"] for each in found if not each["ok"]] == ["queue feeds has 1 ready run and no worker"]
@@ -241,7 +241,36 @@ async def test_alerts_and_the_doctor_say_what_is_wrong_and_no_secret(ann: Client
     said = (await ann.get("/api/doctor")).text
     assert "schedule gone is parked" in said
     assert "hunter22" not in said
-    assert (await ann.get("/api/alerts")).json()["items"] == []
+
+
+async def test_statistics_tell_how_the_runs_of_a_window_went(ann: Client, app: Rota) -> None:
+    empty = (await ann.get("/api/statistics")).json()
+    assert set(empty.values()) == {0}
+    for feed in (1, 2, 3, -1):
+        await ann.post("/api/runs", json={"task": "refresh", "arguments": {"feed_id": feed}})
+    await app.tick(queues=["feeds"])
+    found = (await ann.get("/api/statistics", params={"window": "15m", "task": "refresh"})).json()
+    assert (found["total_checks"], found["successful_checks"], found["failed_checks"]) == (4, 3, 1)
+    assert (found["success_rate"], found["checks_per_minute"]) == (75, 4)
+    assert found["average_duration_ms"] > 0
+    assert (await ann.get("/api/statistics", params={"queue": "none"})).json() == empty
+    assert (await ann.get("/api/statistics", params={"schedule": "none"})).json() == empty
+    for window in ("8d", "0s", "soon", str(10**12)):
+        assert problem(await ann.get("/api/statistics", params={"window": window}))[0] == 422
+
+
+async def test_troubles_are_listed_until_they_are_over(ann: Client, app: Rota) -> None:
+    for key in ("c", "b", "a"):
+        await made(ann, key, arguments={"feed_id": -1}, on_failure={"alert_after": 1})
+        await ann.post(f"/api/schedules/{key}/trigger")
+        await app.tick(queues=["feeds"])
+        await app.alerts.check()
+
+    async def found(**query: Any) -> list[tuple[str, str]]:
+        return await paged(ann, "/api/alerts", lambda each: (each["subject"], each["kind"]), **query)
+
+    assert await found() == [(f"schedule {key}", "failing") for key in ("a", "b", "c")]
+    await ann.delete("/api/schedules/b")
     await app.alerts.check()
-    (trouble,) = (await ann.get("/api/alerts")).json()["items"]
-    assert (trouble["subject"], trouble["kind"], trouble["over"]) == ("schedule gone", "parked", None)
+    assert [subject for subject, _ in await found()] == ["schedule a", "schedule c"]
+    assert len(await found(over=True)) == 3

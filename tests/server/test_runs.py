@@ -153,32 +153,14 @@ async def test_firings_of_all_schedules_are_one_list(ann: Client) -> None:
     assert problem(await ann.get("/api/firings", params={"reason": "bored"}))[0] == 422
 
 
-async def test_hours_and_statistics_tell_how_runs_went(ann: Client, app: Rota) -> None:
+async def test_hours_tell_how_runs_went(ann: Client, app: Rota) -> None:
     for each in (1, 2, -1):
         await enqueued(ann, arguments={"feed_id": each})
     await enqueued(ann, queue="slow")
     await ann.post("/api/scheduler/tick", json={"queues": ["feeds", "slow"]})
-    now = (await ann.get("/api/runs/statistics")).json()
-    assert (now["total"], now["successful"], now["failed"], now["success_rate"]) == (4, 3, 1, 75)
-    assert (await ann.get("/api/runs/statistics", params={"queue": "slow", "window": "1m"})).json()["total"] == 1
     hours = await paged(ann, "/api/runs/hours", lambda each: (each["queue"], each["state"], each["runs"]))
     assert hours == [("feeds", "failed", 1), ("feeds", "succeeded", 2), ("slow", "succeeded", 1)]
     assert (await ann.get("/api/runs/hours", params={"queue": "none"})).json()["items"] == []
-    for wrong in ("soon", "0s", "9999999d"):
-        assert problem(await ann.get("/api/runs/statistics", params={"window": wrong}))[0] == 422
-
-
-async def test_a_run_that_failed_is_shown_with_what_it_logged(ann: Client, app: Rota) -> None:
-    @app.task(name="talks")
-    async def talks() -> None:
-        logging.getLogger("talks").warning("before the end")
-        raise ValueError("the end")
-
-    run = (await enqueued(ann, task="talks"))["id"]
-    await ann.post("/api/scheduler/tick", json={"queues": ["default"]})
-    (said,) = (await ann.get(f"/api/runs/{run}")).json()["log"]
-    assert (said["attempt"], said["level"], said["logger"]) == (1, "WARNING", "talks")
-    assert said["message"] == "before the end"
 
 
 async def test_a_list_goes_on_behind_what_is_named(ann: Client) -> None:
@@ -196,3 +178,18 @@ async def test_a_list_goes_on_behind_what_is_named(ann: Client) -> None:
     assert (await ann.get("/api/schedules/b/firings", params={"before": fired["due"]})).json()["items"] == []
     later = fired["due"].replace("20", "21", 1)
     assert (await ann.get("/api/schedules/b/firings", params={"before": later})).json()["items"] == [fired]
+
+
+async def test_what_a_failed_run_logged_is_shown_in_pages(ann: Client, app: Rota) -> None:
+    @app.task(name="talk")
+    async def talk() -> None:
+        for number in range(5):
+            logging.getLogger("news").warning("line %s password=canary", number)
+        raise ValueError("no such feed")
+
+    run = (await enqueued(ann, task="talk"))["id"]
+    await app.tick()
+    found = await paged(ann, f"/api/runs/{run}/log", lambda each: (each["attempt"], each["level"], each["message"]))
+    assert found == [(1, "WARNING", f"line {number} password=…") for number in range(5)]
+    assert (await ann.get(f"/api/runs/{(await enqueued(ann))['id']}/log")).json() == {"items": [], "next": None}
+    assert problem(await ann.get("/api/runs/999/log"))[0] == 404

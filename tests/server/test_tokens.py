@@ -154,6 +154,7 @@ async def test_admins_make_and_revoke_tokens_over_http_and_nobody_else_does(app:
         assert (await ann.post("/api/tokens", json={"name": "deploy"})).status_code == 422
         assert (await ann.delete("/api/tokens/deploy")).status_code == 204
         assert (await ann.delete("/api/tokens/deploy")).status_code == 404
+        assert (await ann.delete(f"/api/tokens/{'x' * 101}")).status_code == 422
     assert (await asked(app, made.json()["token"]))[0] == 401
 
 

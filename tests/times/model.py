@@ -342,7 +342,7 @@ def anchored(key: str, rule: Every, policies: Policies, past: Past, now: int) ->
 
 def free_from(policies: Policies, due: int) -> tuple[int, bool]:
     """The first moment that is not excluded, from the end of one exclusion to the next; or where it gave up."""
-    for _ in range(LOOK):
+    for _ in range(20 * LOOK):
         ends = [end for rule in policies.exclude for end in ends_over(rule, due)]
         if not ends:
             return due, False

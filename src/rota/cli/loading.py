@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 import typer
 
 from rota import settings
-from rota.app import Rota
+from rota.app import Rota, store_database
 from rota.application import Application, installed
 from rota.errors import Invalid, StoreUnavailable
 from rota.settings import store_url
@@ -45,13 +45,21 @@ _BARE = "built-in"
 _ALLOWED = "use module:name, such as news.jobs:app"
 
 
-def load_app(target: str | None) -> Rota:
-    """Import the app that `module:name` names; the working directory is looked in first, as `python -m` does.
+def load_app(target: str | None, store: str | None = None) -> Rota:
+    """Return the app that `module:name` names, or one with Rota's own tasks; on another store where one is named.
 
-    Without a name it is one that has Rota's own tasks and declares nothing.
+    It includes the applications that are installed.
     """
-    if target is None:
-        return Rota(name=_BARE)
+    app = Rota(store, name=_BARE) if target is None else _imported(target)
+    known = {each.name for each in app.applications}
+    app.include(*(each for each in installed() if each.name not in known))
+    if target is not None and store is not None:
+        app.move(store_database(store))
+    return app
+
+
+def _imported(target: str) -> Rota:
+    """Import an app; the working directory is looked in first, as `python -m` does."""
     module, colon, name = target.partition(":")
     if not colon or not name or not all(part.isidentifier() for part in module.split(".")):
         raise Invalid("app", target, _ALLOWED, "does not name an app")

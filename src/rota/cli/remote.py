@@ -115,7 +115,7 @@ class RemoteRuns:
 
     async def log(self, run: int) -> builtins.list[LogLine]:
         """Return what it logged."""
-        return [record(LogLine, each) for each in (await self._detail(run))["log"]]
+        return [record(LogLine, each) for each in await self._asking.items(f"runs/{run}/log")]
 
     async def hours(
         self,
@@ -139,7 +139,9 @@ class RemoteRuns:
     ) -> Statistics:
         """Return how they went."""
         named = {"task": task, "schedule": schedule, "queue": queue}
-        return record(Statistics, await self._asking.ask("GET", "runs/statistics", query=named | {"window": window}))
+        found = await self._asking.ask("GET", "statistics", query=named | {"window": window})
+        counts = {"total": "total_checks", "successful": "successful_checks", "failed": "failed_checks"}
+        return record(Statistics, found, **{name: found[told] for name, told in counts.items()})
 
     async def cancel(self, run: int, *, note: str = "cancelled") -> RunState:
         """Cancel a run; returns its state then."""

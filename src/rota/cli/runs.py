@@ -11,6 +11,7 @@ from rota.cli.loading import AsJson, Where, on_store
 from rota.cli.moments import given_moment, iso, relative
 from rota.cli.output import as_json, lines, table
 from rota.kept import LogLine
+from rota.masking import masked_json
 from rota.model import Attempt, Run
 from rota.store.hours import Hour
 
@@ -147,14 +148,14 @@ def _record(run: Run[Any]) -> dict[str, Any]:
         "attempt": run.attempt,
         "lost": run.lost,
         "worker": run.worker,
-        "arguments": run.args,
+        "arguments": masked_json(run.args),
         "schedule": run.schedule,
         "trigger": run.trigger,
         "scheduled_at": iso(run.scheduled_at),
         "unique": run.unique,
         "limits": ", ".join(run.limits) or None,
         "cancelled": run.cancel,
-        "result": run.result,
+        "result": None if run.result is None else masked_json(run.result),
         "error": None if run.error is None else f"{run.error.kind}: {run.error.message}",
         "created_at": run.created_at.isoformat(),
         "started_at": iso(run.started_at),

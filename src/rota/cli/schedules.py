@@ -11,6 +11,7 @@ from rota.cli import schedule_changes, schedule_orders
 from rota.cli.loading import AsJson, Where, on_store
 from rota.cli.moments import given_moment, iso, relative
 from rota.cli.output import as_json, lines, table
+from rota.masking import masked_json
 from rota.schedules import Upcoming
 from rota.store.schedule_reads import FiringState, HeldState, Revision, ScheduleState
 from rota.times.durations import duration_text
@@ -180,7 +181,7 @@ def _record(found: ScheduleState) -> dict[str, Any]:
         "held": None if found.held is None else _held_record(found.held),
         "description": found.description or None,
         "task": found.task,
-        "arguments": found.args,
+        "arguments": masked_json(found.args),
         "rule": str(found.rule),
         "words": found.rule.words(),
         "policies": _policies(found.policies),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rota.app import Rota, store_database
+from rota.app import Rota
 from rota.cli.leaving import leave, leave_soon
 from rota.cli.loading import Store, load_app
 from rota.cli.logs import configure_logs
@@ -48,9 +48,7 @@ def serve(
     from rota.server.serve import Serving
 
     configure_logs()
-    app = Rota(store) if target is None else load_app(target)
-    if target is not None and store is not None:
-        app.move(store_database(store))
+    app = load_app(target, store)
     place = masked(store or store_url()) if target is None or store is not None else app.database.address
     serving = Serving(host, port, auth=auth, scheduler=scheduler, worker=worker, slots=slots, grace=grace)
     serve_until_stopped(app, serving, lambda found: where_to_look(found, place, auth=auth))

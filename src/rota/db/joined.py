@@ -21,13 +21,6 @@ class _Joined:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._database, name)
 
-    async def write(
-        self,
-        work: Work[T],
-        *,
-        first: bool = False,
-        single: bool = False,  # noqa: ARG002 (more than one statement now, and not so brief)
-        brief: bool = False,  # noqa: ARG002
-    ) -> T:
-        found: T = await self._database.write(self._along(work), first=first)
+    async def write(self, work: Work[T], *, first: bool = False, single: bool = False, brief: bool = False) -> T:  # noqa: ARG002 (more than one now)
+        found: T = await self._database.write(self._along(work), first=first, brief=brief)
         return found

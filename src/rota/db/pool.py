@@ -13,6 +13,7 @@ from typing import Any
 
 import asyncpg
 
+from rota import clock
 from rota.errors import StoreUnavailable
 
 _IDLE_SECONDS = 300.0
@@ -22,16 +23,15 @@ _IDLE_SECONDS = 300.0
 class Line:
     """A connection, and since when it has been asked, or idle."""
 
-    __slots__ = ("_now", "connection", "since")
+    __slots__ = ("connection", "since")
 
-    def __init__(self, connection: Any, now: Callable[[], float]) -> None:
+    def __init__(self, connection: Any) -> None:
         self.connection = connection
-        self._now = now
-        self.since = now()
+        self.since = clock.monotonic()
 
     def ask(self) -> None:
         """Wait for an answer from now on."""
-        self.since = self._now()
+        self.since = clock.monotonic()
 
     def rest(self) -> None:
         """Wait for no answer, however long the next question takes to come."""
@@ -149,7 +149,7 @@ class Pool:
     async def _new(self) -> Line:
         self._made += 1
         try:
-            line = Line(await self._connect(), self._loop.time)
+            line = Line(await self._connect())
         except BaseException:
             self._forget()
             raise
@@ -199,7 +199,7 @@ class Pool:
 
     def _watch(self) -> None:
         """Cut what has been silent for too long, and close what nobody needed for long."""
-        now = self._loop.time()
+        now = clock.monotonic()
         for line in [each for each in self._out if now - each.since > self._silence]:
             line.connection.terminate()
         for line in [each for each in self._idle if now - each.since > _IDLE_SECONDS]:

@@ -341,7 +341,7 @@ class _Aside:
                     connection = await asyncpg.connect(
                         self._url, timeout=_CONNECT_SECONDS, command_timeout=_CONNECT_SECONDS
                     )
-                    self._line = Line(connection, self._loop.time)
+                    self._line = Line(connection)
                 # A statement is a transaction here: to begin and to commit would be two more questions to a slow store.
                 return await run(self._line, work(), self._now())
 

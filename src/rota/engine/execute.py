@@ -272,6 +272,7 @@ class Attempt:
         self._executor.forget(self)
         if self._why is not None:
             ended = _told(self.run, self._why, self._retry)
+        done = ended  # of what a task completed by itself the store knows more, but a span cannot wait for it
         if ended is not None and self._current.completed:
             ended = outcome.undone(self.run, ended, self._retry)
         elif ended is not None and self._current.asked is not None:
@@ -280,8 +281,8 @@ class Attempt:
             self._current.kept.close()
             ended = replace(ended, log=worth_keeping(self._current, ended.outcome, self.seconds))
         if self._span is not None:
-            error = None if ended is None or ended.error is None else f"{ended.error.kind}: {ended.error.message}"
-            self._span.end("cut off" if ended is None else ended.outcome, error)
+            error = None if done is None or done.error is None else f"{done.error.kind}: {done.error.message}"
+            self._span.end("cut off" if done is None else done.outcome, error)
         self._done(self, ended)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from rota.control import Cancel, RetryLater, Snooze
 from rota.errors import TaskFailed
+from rota.masking import masked
 from rota.model import Outcome, RunError
 from rota.store.runs import Claimed, Settled
 from rota.times.backoff import Retry
@@ -60,11 +61,15 @@ def cancelled(run: Claimed, why: str) -> Settled:
 
 
 def described_error(error: BaseException) -> RunError:
-    """Describe an error for the store, bounded in size."""
+    """Describe an error for the store, bounded in size and without what is secret in it."""
     if isinstance(error, TaskFailed):  # it happened in another process, which described it
-        return RunError(error.kind, error.message[:_MOST_TEXT], error.trace[-_MOST_TEXT:])
-    trace = "".join(traceback.format_exception(error))
-    return RunError(type(error).__qualname__, _message(error)[:_MOST_TEXT], trace[-_MOST_TEXT:])
+        return _bounded(error.kind, error.message, error.trace)
+    return _bounded(type(error).__qualname__, _message(error), "".join(traceback.format_exception(error)))
+
+
+def _bounded(kind: str, message: str, trace: str) -> RunError:
+    """Return an error without what is secret in it; that is looked for before a cut could hide its name."""
+    return RunError(kind, masked(message[:_MOST_TEXT]), masked(trace[-2 * _MOST_TEXT :])[-_MOST_TEXT:])
 
 
 def _message(error: BaseException) -> str:

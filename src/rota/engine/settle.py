@@ -27,12 +27,14 @@ class Settler:
         worker: Callable[[], str],
         told: "Told",
         counts: Counts | None = None,
+        became: "Callable[[Settled, Outcome], None] | None" = None,
     ) -> None:
         self._counts = Counts() if counts is None else counts
         self._db = database
         self._runs = runs
         self._worker = worker
         self._told = told
+        self._became = became
         self._ended: list[tuple[str, Settled]] = []
         """With the name that the worker had: after an outage it may have come back under another one."""
         self._writing: list[Settled] = []
@@ -79,7 +81,9 @@ class Settler:
         fenced = sum(each.run not in held and not self._may_be_ours(each) for each in batch)
         self.fenced += fenced
         self._counts.fenced += fenced
-        self.completed.update("succeeded" if each.run not in held else each.outcome for each in batch if each.completed)
+        for each in batch:
+            if each.completed:
+                self._say_what_became(each, "succeeded" if each.run not in held else each.outcome)
         self._doubtful -= {(each.run, each.attempt) for each in batch}
         if not self._ended:
             self._idle.set()
@@ -87,6 +91,11 @@ class Settler:
         if scheduled or any(each.delay is not None or each.limited for each in batch):
             self._told(scheduled=scheduled)
         return len(batch)
+
+    def _say_what_became(self, ended: Settled, outcome: Outcome) -> None:
+        self.completed[outcome] += 1
+        if self._became is not None:
+            self._became(ended, outcome)
 
     def _next_batch(self) -> tuple[str, list[Settled]]:
         """Return what one write takes: of one name, and of each run one attempt.

@@ -91,6 +91,8 @@ class Worker:
         """Whether it ended because too many tasks do not stop when told to."""
         self._looked_for_strays = clock.monotonic()
         self._outcomes: Counter[Outcome] = Counter()
+        self._completed: dict[tuple[int, int], tuple[Claimed, float]] = {}
+        """Attempts whose task completed them by itself, and how long they took, until the store says what became."""
         self._saying = Saying(_log)
         self.measured = Counts() if counts is None else counts
         self._spawned: set[asyncio.Task[None]] = set()
@@ -101,7 +103,7 @@ class Worker:
         self._renewer: Renewer | None = None
         self._progress = Progress(database, self.runs, lambda: self.id, lambda: self._loop)
         self.admitter = Admitter(database, self.runs, self._tell)
-        self._settler = Settler(database, self.runs, lambda: self.id, self._settled, self.measured)
+        self._settler = Settler(database, self.runs, lambda: self.id, self._settled, self.measured, self._became)
         self.sweeper = Sweeper(
             database,
             self.workers,
@@ -264,10 +266,11 @@ class Worker:
         run = attempt.run
         if ended is not None:
             took = attempt.seconds()
-            self._say_ended(run, ended, took)
-            if not ended.completed:
+            if ended.completed:
+                self._completed[run.id, run.attempt] = run, took
+            else:
                 self._outcomes[ended.outcome] += 1
-            self.measured.ended(run, ended.outcome, took)
+                self._say_ended(run, ended, took)
             word = self._progress.take(run)
             self._settler.add(ended if word is None else replace(ended, progress=word))
             self._claimer.learn(took)
@@ -279,8 +282,15 @@ class Worker:
         if not self._running:
             self._at_rest.set()
 
+    def _became(self, ended: Settled, became: Outcome) -> None:
+        """Hear from the store how an attempt ended whose task completed it by itself."""
+        run, took = self._completed.pop((ended.run, ended.attempt))
+        known = ended if became == ended.outcome else replace(ended, outcome=became, error=None, delay=None)
+        self._say_ended(run, known, took)
+
     def _say_ended(self, run: Claimed, ended: Settled, took: float) -> None:
-        if ended.outcome in ("failed", "retry") and not ended.completed:  # which may well have succeeded
+        self.measured.ended(run, ended.outcome, took)
+        if ended.outcome in ("failed", "retry"):
             said = "" if ended.error is None else f"{ended.error.kind}: {ended.error.message}".splitlines()[0]
             text = "run %s of %s: attempt %s: %s: %s"
             facts = {"verb": "failed" if ended.outcome == "failed" else "retried"} | end_facts(run, ended, took)

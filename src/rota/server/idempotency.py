@@ -104,9 +104,10 @@ class _Once:
         return _response(told(found))
 
 
-async def _once(request: Request, here: Here, caller: Known, key: _Key = None) -> _Once:
+async def _once(request: Request, here: Here, caller: Known, idempotency_key: _Key = None) -> _Once:
     parts = [request.method, request.url.path, request.url.query, hashlib.sha256(await request.body()).hexdigest()]
-    return _Once(here, None if key is None else _digest([caller.name, key]), _digest(parts))
+    key = None if idempotency_key is None else _digest([caller.name, idempotency_key])
+    return _Once(here, key, _digest(parts))
 
 
 Once = Annotated[_Once, Depends(_once)]

@@ -9,11 +9,16 @@ from rota.server.auth import Role, needs
 from rota.server.door import Door, by_token
 from rota.server.here import Here
 
-router = APIRouter(dependencies=[needs(Role.READ)])
+router = APIRouter(tags=["metrics"], dependencies=[needs(Role.READ)])
 """It stands beside `/api`, not under it."""
 
 
-@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+@router.get(
+    "/metrics",
+    operation_id="get_metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
 async def show_metrics(here: Here) -> Response:
     """Show all metrics in Prometheus' text format."""
     return Response(await metrics.render(here), media_type=metrics.CONTENT_TYPE)

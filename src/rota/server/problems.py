@@ -33,6 +33,7 @@ from rota.errors import (
     UnknownSchedule,
     UnknownTask,
     UnknownToken,
+    UnknownWorker,
     UnreadableArguments,
 )
 
@@ -51,6 +52,7 @@ _STATUS: Mapping[type[RotaError], int] = {
     UnknownSchedule: 404,
     UnknownTask: 404,
     UnknownToken: 404,
+    UnknownWorker: 404,
     ScheduleExists: 409,
     LockHeld: 409,
     LeaseLost: 409,

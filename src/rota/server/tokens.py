@@ -1,13 +1,16 @@
 """`/api/tokens`: who may ask, for admins."""
 
 from datetime import datetime
+from typing import Annotated
 
 from fastapi import APIRouter, Response
+from fastapi import Path as InPath
 from pydantic import BaseModel, ConfigDict, Field
 
 from rota.server.auth import Role, needs
 from rota.server.here import Here
 from rota.server.problems import responses
+from rota.tokens import LONGEST_NAME
 
 router = APIRouter(prefix="/tokens", tags=["tokens"], dependencies=[needs(Role.ADMIN)])
 
@@ -36,7 +39,7 @@ class TokenIn(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(max_length=100, description="A name that no other valid token has.", examples=["deploy"])
+    name: str = Field(max_length=LONGEST_NAME, description="A name that no other valid token has.", examples=["deploy"])
     role: Role = Role.READ
     expires: str | None = Field(default=None, max_length=50, description="How long it is valid.", examples=["90d"])
 
@@ -55,7 +58,7 @@ async def create_token(new: TokenIn, here: Here) -> TokenMade:
 
 
 @router.delete("/{name}", status_code=204, operation_id="revoke_token", responses=responses(404))
-async def revoke_token(name: str, here: Here) -> Response:
+async def revoke_token(name: Annotated[str, InPath(max_length=LONGEST_NAME)], here: Here) -> Response:
     """Let a token be valid no more, from now on and everywhere."""
     await here.tokens.revoke(name)
     return Response(status_code=204)

@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rota import settings
 from rota.app import Rota
-from rota.server import docs, health, problems, stream, tokens
+from rota.server import docs, health, metrics, problems, stream, tokens
 from rota.server.auth import BY_METHOD, Auth
 from rota.server.bodies import Bodies
 from rota.server.door import Door, by_token
@@ -35,6 +35,7 @@ def web(app: Rota, *, auth: Auth | None = None, hosts: Iterable[str] = ()) -> Fa
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,  # one address for one thing
+        telemetry={"logs": False, "operation_spans": False},  # errors are in the log, without what is secret in them
     )
     known = by_token(app) if auth is None else auth
     api.state.rota = app
@@ -44,13 +45,14 @@ def web(app: Rota, *, auth: Auth | None = None, hosts: Iterable[str] = ()) -> Fa
     problems.install(api)
     for router in (*ROUTERS, stream.router, tokens.router):
         api.include_router(router, prefix="/api", responses=problems.RESPONSES)
-    for each in getattr(app, "applications", ()):
+    for each in app.applications:
         if each.routes is not None:
             api.include_router(each.routes, prefix="/api", responses=problems.RESPONSES, dependencies=[BY_METHOD])
+    api.include_router(metrics.router, responses=problems.RESPONSES)
     api.include_router(health.router)
     api.include_router(docs.router)
     _put_before(api, known, hosts)
-    _describe(api)
+    _describe(api, by_tokens=auth is None)
     return api
 
 
@@ -92,14 +94,18 @@ class Failures:
             await answer(scope, receive, send)
 
 
-def _describe(api: FastAPI) -> None:
-    """Let the description of the API say in which form problems come."""
+def _describe(api: FastAPI, *, by_tokens: bool) -> None:
+    """Let the description of the API say in which form problems come, and nothing of tokens where others decide."""
     usual = api.openapi
 
     def described() -> dict[str, Any]:
         found = usual()
+        if not by_tokens:
+            found["components"].pop("securitySchemes", None)
         for path in found["paths"].values():
             for operation in path.values():
+                if not by_tokens:
+                    operation.pop("security", None)
                 for answer in operation["responses"].values():
                     content = answer.get("content", {})
                     if content.get("application/json", {}).get("schema", {}).get("$ref", "").endswith("/Problem"):

@@ -128,9 +128,10 @@ class TroubleStore:
         for each in telling:
             yield self._db.query("troubles.untold", subject=each.subject, began=each.began)
 
-    def list(self, *, over: bool, most: int) -> Operation[Any]:
+    def list(self, *, over: bool, after: tuple[Instant, str] | None, most: int) -> Operation[Any]:
         """Return the troubles that are open, or those that are over too, the newest first."""
-        rows = yield self._db.query("troubles.list", over=int(over), most=most)
+        began, subject = after or (None, None)
+        rows = yield self._db.query("troubles.list", over=int(over), began=began, subject=subject, most=most)
         return [Trouble.read(row) for row in rows]
 
 

@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from rota.server.routers import (
     alerts,
+    doctor,
     firings,
     limits,
     preview,
@@ -12,6 +13,7 @@ from rota.server.routers import (
     schedule_orders,
     scheduler,
     schedules,
+    statistics,
     task_types,
     upcoming,
     workers,
@@ -29,6 +31,8 @@ ROUTERS: list[APIRouter] = [
     workers.router,
     limits.router,
     scheduler.router,
+    statistics.router,
     alerts.router,
+    doctor.router,
 ]
 """What the server includes, in the order of its documentation."""

@@ -1,4 +1,4 @@
-"""`/api/alerts` and `/api/doctor`: the troubles that somebody is told of, and all that is wrong now."""
+"""`/api/alerts`: the troubles that somebody is told of."""
 
 from datetime import datetime
 from typing import Annotated
@@ -6,18 +6,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from rota import masking
-from rota.doctor import examine
 from rota.server.auth import Reader
 from rota.server.cursor import CursorText, Limit, Page, Secret
 from rota.server.here import Here
 from rota.server.routers.parts import Told, page, place
-from rota.store.troubles import Kind, Trouble
+from rota.store.troubles import Kind
 
-router = APIRouter(tags=["alerts"])
-
-_MOST = 1_000
-"""How many troubles there are to look through at most."""
+router = APIRouter(prefix="/alerts", tags=["alerts"])
 
 
 class TroubleOut(Told):
@@ -25,43 +20,24 @@ class TroubleOut(Told):
 
     subject: str = Field(description="What is in trouble.", examples=["schedule feed-42"])
     kind: Kind
-    said: str
+    said: str = Field(description="What is wrong with it.", examples=["schedule feed-42 failed 3 times in a row"])
     began: datetime
-    over: datetime | None
+    over: datetime | None = Field(description="Since when it is over; null while it is open.")
     told: bool = Field(description="Whether all is told that was to be.")
 
 
-class FindingOut(Told):
-    """One thing that was looked at."""
-
-    ok: bool
-    what: str
-    advice: str
-
-
-@router.get("/alerts", operation_id="list_alerts")
+@router.get("", operation_id="list_alerts")
 async def list_alerts(
     here: Here,
     _: Reader,
     secret: Secret,
-    over: Annotated[bool, Query(description="Also those that are over.")] = False,
+    over: Annotated[bool, Query(description="Also those that are over, for 14 days.")] = False,
     cursor: CursorText = None,
     limit: Limit = 50,
 ) -> Page[TroubleOut]:
-    """List the troubles that somebody is told of, the newest first."""
-    found = sorted(await here.alerts.list(over=over, limit=_MOST), key=_place, reverse=True)
-    ended = place(secret, cursor, "alerts")
-    rest = [each for each in found if ended is None or _place(each) < tuple(map(str, ended))][:limit]
-    items = [TroubleOut.model_validate(each) for each in rest]
-    return page(secret, "alerts", items, limit, *(_place(rest[-1]) if rest else ()))
-
-
-def _place(found: Trouble) -> tuple[str, str]:
-    return found.began.isoformat(timespec="microseconds"), found.subject
-
-
-@router.get("/doctor", operation_id="examine")
-async def examined(here: Here, _: Reader) -> list[FindingOut]:
-    """Say what is wrong with the store and what works on it, and what to do about each."""
-    found = await examine(here)
-    return [FindingOut(ok=each.ok, what=masking.masked(each.what), advice=each.advice) for each in found]
+    """List the troubles that are open, the newest first."""
+    last = place(secret, cursor, "alerts")
+    after = None if last is None else (datetime.fromisoformat(str(last[0])), str(last[1]))
+    found = await here.alerts.list(over=over, after=after, limit=limit)
+    end = (found[-1].began.isoformat(), found[-1].subject) if found else ()
+    return page(secret, "alerts", [TroubleOut.model_validate(each) for each in found], limit, *end)

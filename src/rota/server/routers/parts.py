@@ -1,6 +1,5 @@
 """What the models and routes of several nouns share: lengths, moments, priorities, pages, results one by one."""
 
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, Literal, TypeVar
@@ -9,6 +8,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from rota.errors import Invalid, RotaError
 from rota.limit import MOST_KEYS
+from rota.masking import STANDS_IN
 from rota.model import RunError
 from rota.schedule import LONGEST_KEY
 from rota.server import cursor
@@ -22,11 +22,6 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 MOST_OPERATIONS = 1_000
-MASK = "***"
-"""What stands in the place of a secret."""
-_SECRET = re.compile(
-    r"pass(word|wd|phrase)?$|secret|token|api_?key|authorization|credential|private_?key|cookie", re.IGNORECASE
-)
 _TEXT = r"^[^\x00]*$"
 
 KEY = r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$"
@@ -156,18 +151,9 @@ def seconds(found: timedelta | None) -> float | None:
     return None if found is None else found.total_seconds()
 
 
-def masked(plain: Any, *, secret: bool = False) -> Any:
-    """Return JSON data with a mask over the text under every name that sounds like a secret."""
-    if isinstance(plain, dict):
-        return {key: masked(each, secret=secret or _SECRET.search(key) is not None) for key, each in plain.items()}
-    if isinstance(plain, list):
-        return [masked(each, secret=secret) for each in plain]
-    return MASK if secret and isinstance(plain, str) and plain else plain
-
-
 def unmasked(field: str, plain: Any) -> None:
     """Refuse data in which a mask stands for a secret: it would take the secret's place."""
-    if plain == MASK:
+    if plain == STANDS_IN:
         raise Invalid(field, plain, "send the value itself, or PATCH without the arguments", "is a mask over a secret")
     for each in plain.values() if isinstance(plain, dict) else plain if isinstance(plain, list) else ():
         unmasked(field, each)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from rota.kept import LogLine
+from rota.masking import without_secrets
 from rota.model import Attempt, Outcome, Run, RunState
 from rota.schedule import Kind
 from rota.server.routers.parts import (
@@ -21,7 +21,6 @@ from rota.server.routers.parts import (
     Priority,
     Seconds,
     Told,
-    masked,
 )
 from rota.store.hours import Hour
 
@@ -109,29 +108,27 @@ class AttemptOut(Told):
 
 
 class LogLineOut(Told):
-    """A line that a run logged; or the mark between the first lines and the newest."""
+    """A line that a task logged; or the mark between the first lines and the newest."""
 
     attempt: int
     at: datetime | None = Field(description="Null for the mark.")
-    level: str
+    level: str = Field(examples=["WARNING"])
     logger: str
-    message: str
+    message: str = Field(description="What was said; what sounds like a secret is masked.")
     left_out: int = Field(description="Of the mark: how many lines are not there.")
 
 
 class RunDetail(RunOut):
-    """A run, with its attempts, what it waits for and what it logged."""
+    """A run, with its attempts and what it waits for."""
 
     attempts: list[AttemptOut] = Field(description="Oldest first; a success at the first try is in the run itself.")
     waits_for: str | None = Field(description="The limit that a due run waits for, or a worker of its queue.")
-    log: list[LogLineOut] = Field(description="Oldest first; kept of attempts that failed or took 2 s and more.")
 
     @classmethod
-    def whole(cls, run: Run[Any], attempts: list[Attempt], waits_for: str | None, log: list[LogLine]) -> "RunDetail":
+    def whole(cls, run: Run[Any], attempts: list[Attempt], waits_for: str | None) -> "RunDetail":
         """Tell all of a run."""
         tries = [AttemptOut.model_validate(each) for each in attempts]
-        said = [LogLineOut.model_validate(each) for each in log]
-        return cls(attempts=tries, waits_for=waits_for, log=said, **_values(run))
+        return cls(attempts=tries, waits_for=waits_for, **_values(run))
 
 
 class HourOut(Told):
@@ -154,24 +151,13 @@ class HourOut(Told):
         return cls(**plain, **lengths)
 
 
-class StatisticsOut(Told):
-    """How the runs went that ended in a rolling window; zeros where there are none."""
-
-    total: int = Field(description="How many succeeded or failed; a cancelled one is neither.")
-    successful: int
-    failed: int
-    success_rate: float = Field(description="In percent.")
-    average_duration_ms: float = Field(description="Of those that succeeded.")
-    checks_per_minute: float
-
-
 def _values(run: Run[Any]) -> dict[str, Any]:
     plain = {name: getattr(run, name) for name in RunOut.model_fields if hasattr(run, name)}
     return plain | {
-        "arguments": masked(json.loads(run.args)),
+        "arguments": without_secrets(json.loads(run.args)),
         "limits": list(run.limits),
         "cancelled": run.cancel,
-        "result": None if run.result is None else masked(json.loads(run.result)),
+        "result": None if run.result is None else without_secrets(json.loads(run.result)),
         "error": ErrorOut.of(run.error),
         "progress": None if run.progress is None else ProgressOut(share=run.progress[0], note=run.progress[1]),
         "schedule_id": run.schedule,

@@ -29,7 +29,7 @@ from rota.server.routers.parts import (
     result,
     unmasked,
 )
-from rota.server.routers.run_models import HourOut, NewRun, RunDetail, RunMade, RunOut, StatisticsOut
+from rota.server.routers.run_models import HourOut, LogLineOut, NewRun, RunDetail, RunMade, RunOut
 from rota.server.routers.schedule_models import call_of
 from rota.store.hours import Hour
 
@@ -159,26 +159,23 @@ def _hour(found: Hour) -> tuple[str, ...]:
     return found.hour.isoformat(), found.task, found.queue, found.state
 
 
-@router.get("/statistics", operation_id="get_statistics")
-async def get_statistics(
-    here: Here,
-    _: Reader,
-    window: Annotated[str, Query(max_length=50, description="Of the last so long.", examples=["1h"])] = "1h",
-    task: Name | None = None,
-    schedule: Annotated[Key | None, Query(description="The key of a schedule.")] = None,
-    queue: Name | None = None,
-) -> StatisticsOut:
-    """Show how the runs went that ended lately: the same from every server on the store."""
-    found = await here.runs.statistics(window, task=task, schedule=schedule, queue=queue)
-    return StatisticsOut.model_validate(found)
-
-
 @router.get("/{run}", operation_id="get_run", name="get_run", responses=responses(404))
 async def get_run(run: RunNumber, here: Here, _: Reader) -> RunDetail:
-    """Show a run with its attempts, what it waits for, and what it logged where that is kept."""
+    """Show a run with its attempts and what it waits for."""
     found = await here.runs.get(run)
-    said = await here.runs.log(run)
-    return RunDetail.whole(found, await here.runs.attempts(run), await here.limits.waits_for(run), said)
+    return RunDetail.whole(found, await here.runs.attempts(run), await here.limits.waits_for(run))
+
+
+@router.get("/{run}/log", operation_id="list_log", responses=responses(404))
+async def list_log(
+    run: RunNumber, here: Here, _: Reader, secret: Secret, cursor: CursorText = None, limit: Limit = 200
+) -> Page[LogLineOut]:
+    """Show what a run logged, oldest first, as far as it is kept: of attempts that failed or took 2 s and more."""
+    await here.runs.get(run)
+    last = place(secret, cursor, "log")
+    start = 0 if last is None else int(str(last[0]))
+    found = (await here.runs.log(run))[start : start + limit]
+    return page(secret, "log", [LogLineOut.model_validate(each) for each in found], limit, start + limit)
 
 
 @router.post("/{run}/cancel", operation_id="cancel_run", responses=responses(404))

@@ -9,6 +9,7 @@ from pydantic import Field
 from rota.app import Rota
 from rota.codec import encode
 from rota.errors import Invalid, InvalidData, UnknownTask
+from rota.masking import masked_json, without_secrets
 from rota.schedule import LONGEST_DESCRIPTION, MOST_TAGS, Kind, Schedule
 from rota.server.routers.in_time import ahead
 from rota.server.routers.parts import (
@@ -26,7 +27,6 @@ from rota.server.routers.parts import (
     RunId,
     Seconds,
     Told,
-    masked,
     seconds,
     unmasked,
 )
@@ -336,7 +336,7 @@ class ScheduleOut(Told):
         more: dict[str, Any] = {
             "enabled": found.state == "active",
             "held": HeldOut.of(found.held),
-            "arguments": masked(json.loads(found.args)),
+            "arguments": without_secrets(json.loads(found.args)),
             "rule": rule_out(found.rule),
             "rule_text": str(found.rule),
             "exclude_text": [str(each) for each in policies.exclude],
@@ -447,4 +447,4 @@ def _told_change(name: str, pair: list[Any]) -> list[Any]:
     """Return the two values of a change; those of arguments with a mask over what sounds like a secret."""
     if name != "args":
         return pair
-    return [None if each is None else json.dumps(masked(json.loads(each))) for each in pair]
+    return [None if each is None else masked_json(each) for each in pair]

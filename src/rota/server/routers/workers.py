@@ -12,7 +12,7 @@ from rota.errors import UnknownWorker
 from rota.server.auth import Operator, Reader
 from rota.server.cursor import CursorText, Limit, Page, Secret
 from rota.server.here import Here
-from rota.server.problems import Refused, responses
+from rota.server.problems import responses
 from rota.server.routers.parts import Seconds, Told, page, place
 from rota.store.workers import WorkerRecord
 
@@ -66,10 +66,7 @@ async def drain_worker(worker: WorkerName, here: Here, _: Operator) -> WorkerOut
 
     It hears of it when it renews its lease next: after a sixth of the lease at most, usually 5 s.
     """
-    try:
-        await here.drain(worker)
-    except UnknownWorker as error:
-        raise Refused(404, str(error)) from None
+    await here.drain(worker)
     return await _worker(here, worker)
 
 
@@ -77,4 +74,4 @@ async def _worker(here: Rota, name: str) -> WorkerOut:
     for each in await here.workers():
         if each.id == name:
             return WorkerOut.of(each)
-    raise Refused(404, str(UnknownWorker(name)))
+    raise UnknownWorker(name)

@@ -36,7 +36,10 @@ ORDER BY key LIMIT CAST(:most AS BIGINT)
 SELECT * FROM rota_troubles WHERE over IS NULL ORDER BY began, subject
 
 -- name: troubles.list
-SELECT * FROM rota_troubles WHERE over IS NULL OR CAST(:over AS INTEGER) = 1
+SELECT * FROM rota_troubles
+WHERE (over IS NULL OR CAST(:over AS INTEGER) = 1)
+  AND (CAST(:began AS BIGINT) IS NULL OR began < CAST(:began AS BIGINT)
+    OR (began = CAST(:began AS BIGINT) AND subject > CAST(:subject AS TEXT)))
 ORDER BY began DESC, subject LIMIT CAST(:most AS BIGINT)
 
 -- name: troubles.begin
