@@ -144,6 +144,19 @@ def test_every_look_shows_the_same_as_on_the_store(url: str, store: str) -> None
     assert examined[0] == examined[1]
 
 
+def test_a_long_list_is_whole_over_its_pages(app: Rota, server: Live, store: str) -> None:
+    async def fill() -> None:
+        async with Rota(store, name="news") as beside:
+            many = [rota.Schedule(f"s{n:03}", app.tasks.get("refresh").call(), rota.Every("1h")) for n in range(450)]
+            await beside.schedules.put_many(many)
+
+    asyncio.run(fill())
+    look = ("schedules", "list", "--json", "--url", server.url)
+    keys = [each["key"] for each in json.loads(done(*look, "--limit", "1000"))]
+    assert keys == [f"s{n:03}" for n in range(450)]
+    assert [each["key"] for each in json.loads(done(*look, "--limit", "201", "--after", "s100"))] == keys[101:302]
+
+
 def test_orders_are_done_and_answered_as_on_the_store(url: str) -> None:
     def say(*words: str) -> str:
         return done(*words, "--url", url).strip()
