@@ -56,7 +56,7 @@ async def lively(url: str, headers: dict[str, str]) -> None:
                 if line.startswith("event: ") and await all_shown(asking):
                     break
         (report, *_) = await look(asking, "runs", schedule="demo.report", state="succeeded")
-        lines = (await asking.get(f"runs/{report['id']}")).json()["log"]
+        lines = await look(asking, f"runs/{report['id']}/log")
         assert lines[0]["message"] == "page 1 of 6 is written"
 
 
