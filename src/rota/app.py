@@ -34,6 +34,7 @@ from rota.model import Run
 from rota.runs import Runs
 from rota.schedule import Schedule
 from rota.schedules import Schedules
+from rota.store.queues import QueueSum, summed
 from rota.store.reads import QueueState, Reads
 from rota.store.runs import NewRun, RunStore
 from rota.store.traces import TraceStore
@@ -238,6 +239,10 @@ class Rota(TaskDecorator):
     async def queues(self) -> list[QueueState]:
         """Return how many runs are under way, by queue and state."""
         return await self._db.read(Reads(self._db).queues)
+
+    async def queue_sums(self) -> list[QueueSum]:
+        """Return the queues by name, each with what is in it, how old that is, and who works it."""
+        return summed(await self.queues(), await self.workers())
 
     async def enqueue(
         self,

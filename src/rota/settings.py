@@ -25,6 +25,11 @@ def store_url() -> str:
     return os.environ.get("ROTA_STORE") or "sqlite:///rota.db"
 
 
+def server_url() -> str | None:
+    """Return the server that commands ask: `ROTA_URL`."""
+    return os.environ.get("ROTA_URL") or None
+
+
 def keep(given: Length | None) -> int:
     """Return how long ended runs are kept: what is given, or `ROTA_KEEP`, or 14 days; in microseconds."""
     named = os.environ.get("ROTA_KEEP")

@@ -8,10 +8,14 @@ import pytest
 from tests.server.nouns import Client, ann, made, paged, problem
 from tests.stores import until
 
+import rota
 from rota import clock
 from rota.app import Rota
+from rota.tasks import named_call
 
 __all__ = ["ann"]
+
+BROKEN = '{"feed_id": "none", "password": "hunter22"}'
 
 
 async def test_queues_tell_what_is_in_them_and_who_works_them(ann: Client, app: Rota) -> None:
@@ -207,6 +211,36 @@ async def test_a_preview_shows_busy_minutes(ann: Client) -> None:
 )
 async def test_a_preview_has_bounds(ann: Client, wrong: dict[str, Any]) -> None:
     assert problem(await ann.post("/api/preview", json={"rule": "@daily"} | wrong))[0] == 422
+
+
+async def test_what_is_due_next_of_all_schedules_is_one_list(ann: Client) -> None:
+    for key, every in (("hourly", "1h"), ("daily", "1d")):
+        await made(ann, key, rule={"every": every})
+    found = (await ann.get("/api/upcoming", params={"limit": 40})).json()["items"]
+    dues = [each["due"] for each in found]
+    assert (len(found), dues) == (40, sorted(dues))
+    assert {each["key"] for each in found} == {"hourly", "daily"}
+
+
+async def test_many_are_spread_by_tag(ann: Client) -> None:
+    for key in "abc":
+        await made(ann, key, rule={"every": "1h", "since": "success"}, tags=["x"])
+    assert (await ann.post("/api/schedules/spread", json={"tag": "x", "window": "30m"})).json() == {"count": 3}
+    assert (await ann.get("/api/schedules/a/revisions")).json()["items"][0]["by"] == "ann"
+    for wrong in ({}, {"tag": "x", "prefix": "a"}, {"tag": "x", "window": "never"}):
+        assert problem(await ann.post("/api/schedules/spread", json=wrong))[0] == 422
+
+
+async def test_the_doctor_says_what_is_wrong_and_no_secret(ann: Client, app: Rota) -> None:
+    await ann.post("/api/runs", json={"task": "refresh"})
+    found = (await ann.get("/api/doctor")).json()
+    assert [each["what"] for each in found if not each["ok"]] == ["queue feeds has 1 ready run and no worker"]
+    gone = rota.Schedule("gone", named_call("refresh", BROKEN), rota.Every("1h", since="success"))
+    await app.schedules.put(gone)
+    await ann.post("/api/scheduler/tick", json={"queues": ["default"]})
+    said = (await ann.get("/api/doctor")).text
+    assert "schedule gone is parked" in said
+    assert "hunter22" not in said
 
 
 async def test_statistics_tell_how_the_runs_of_a_window_went(ann: Client, app: Rota) -> None:

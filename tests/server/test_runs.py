@@ -153,6 +153,33 @@ async def test_firings_of_all_schedules_are_one_list(ann: Client) -> None:
     assert problem(await ann.get("/api/firings", params={"reason": "bored"}))[0] == 422
 
 
+async def test_hours_tell_how_runs_went(ann: Client, app: Rota) -> None:
+    for each in (1, 2, -1):
+        await enqueued(ann, arguments={"feed_id": each})
+    await enqueued(ann, queue="slow")
+    await ann.post("/api/scheduler/tick", json={"queues": ["feeds", "slow"]})
+    hours = await paged(ann, "/api/runs/hours", lambda each: (each["queue"], each["state"], each["runs"]))
+    assert hours == [("feeds", "failed", 1), ("feeds", "succeeded", 2), ("slow", "succeeded", 1)]
+    assert (await ann.get("/api/runs/hours", params={"queue": "none"})).json()["items"] == []
+
+
+async def test_a_list_goes_on_behind_what_is_named(ann: Client) -> None:
+    runs = [(await enqueued(ann))["id"] for _ in range(3)]
+    assert await paged(ann, "/api/runs", lambda each: each["id"], before=runs[2]) == [runs[1], runs[0]]
+    for key in "abc":
+        await made(ann, key, tags=["x"])
+    assert await paged(ann, "/api/schedules", lambda each: each["key"], after="a") == ["b", "c"]
+    assert await paged(ann, "/api/schedules", lambda each: each["key"], app="other") == []
+    for note in ("one", "two"):
+        await ann.post("/api/schedules/a/pause", json={"note": note})
+    assert await paged(ann, "/api/schedules/a/revisions", lambda each: each["version"], before=3) == [2, 1]
+    await ann.post("/api/schedules/b/trigger")
+    (fired,) = (await ann.get("/api/schedules/b/firings")).json()["items"]
+    assert (await ann.get("/api/schedules/b/firings", params={"before": fired["due"]})).json()["items"] == []
+    later = fired["due"].replace("20", "21", 1)
+    assert (await ann.get("/api/schedules/b/firings", params={"before": later})).json()["items"] == [fired]
+
+
 async def test_what_a_failed_run_logged_is_shown_in_pages(ann: Client, app: Rota) -> None:
     @app.task(name="talk")
     async def talk() -> None:

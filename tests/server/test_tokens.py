@@ -170,7 +170,7 @@ def test_tokens_on_the_command_line(tmp_path: Path) -> None:
     shown = run(commands, ["tokens", "list", "--store", store]).output
     assert "ann" in shown
     assert token not in shown
-    assert run(commands, ["tokens", "revoke", "ann", "--store", store]).output == "ann is revoked\n"
+    assert run(commands, ["tokens", "revoke", "ann", "--yes", "--store", store]).output == "ann is revoked\n"
     with sqlite3.connect(f"{tmp_path}/rota.db") as connection:
         assert connection.execute("SELECT revoked_at IS NULL FROM rota_tokens").fetchall() == [(0,)]
     also = json.loads(run(commands, ["tokens", "create", "ann", "--json", "--store", store]).output)

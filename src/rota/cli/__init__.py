@@ -9,6 +9,7 @@ from rota.application import Application, load, named
 from rota.cli import (
     alerts,
     copy,
+    demo,
     imports,
     limits,
     rules,
@@ -21,6 +22,7 @@ from rota.cli import (
     streams,
     tokens,
     worker,
+    workers,
 )
 from rota.errors import Invalid, RotaError
 from rota.version import __version__
@@ -29,7 +31,6 @@ app = typer.Typer(
     name="rota",
     help="The durable engine for recurring and background work.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -37,6 +38,7 @@ app.command("next")(rules.next_instants)
 app.command("explain")(rules.explain)
 app.command("simulate")(simulate.simulate_rule)
 app.command("serve")(serve.serve)
+app.command("demo")(demo.demo)
 app.command("worker")(worker.worker)
 app.command("scheduler")(scheduler.scheduler)
 app.command("tick")(scheduler.tick)
@@ -44,13 +46,23 @@ app.command("upcoming")(schedules.upcoming)
 app.command("why")(schedules.why)
 app.command("migrate")(store.migrate)
 app.command("copy")(copy.copy)
+app.command("queues")(workers.queues)
 app.command("alerts")(alerts.alerts)
 app.command("doctor")(store.doctor)
 app.add_typer(runs.runs, name="runs")
 app.add_typer(schedules.schedules, name="schedules")
 app.add_typer(limits.limits, name="limits")
 app.add_typer(tokens.tokens, name="tokens")
+app.add_typer(workers.workers, name="workers")
 app.add_typer(imports.imports, name="import")
+
+
+_debugging = [False]
+"""Whether an error is shown with where it comes from."""
+
+
+def _debug(wanted: bool) -> None:
+    _debugging[0] = wanted
 
 
 def _show_version(wanted: bool) -> None:
@@ -63,6 +75,9 @@ def _show_version(wanted: bool) -> None:
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", callback=_debug, help="Show also where an error comes from.")
     ] = False,
 ) -> None: ...
 
@@ -85,7 +100,7 @@ def _add_commands(found: Application, own: set[str | None]) -> None:
 
 
 def main() -> None:
-    """Run the command line. What Rota refuses is one line on standard error and exit code 1.
+    """Run the command line. What Rota refuses is one line on standard error and exit code 1; with --debug a trace too.
 
     So is an output that cannot be written; one that nobody reads any more is exit code 1 without a word.
     """
@@ -94,6 +109,8 @@ def main() -> None:
     try:
         app(prog_name="rota")
     except RotaError as error:
+        if _debugging[0]:
+            streams.trace()
         streams.complain(str(error))
         sys.exit(1)
     except OSError as error:

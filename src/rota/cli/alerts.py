@@ -4,20 +4,20 @@ from typing import Annotated, Any
 
 import typer
 
-from rota.cli.loading import AsJson, Store, on_store
+from rota.cli.loading import AsJson, Where, on_store
 from rota.cli.moments import iso
 from rota.cli.output import as_json, lines, table
 from rota.store.troubles import Trouble
 
 
 def alerts(
-    store: Store = None,
+    where: Where = None,
     over: Annotated[bool, typer.Option("--over", help="Also those that are over.")] = False,
     limit: Annotated[int, typer.Option("--limit", help="How many.", min=1, max=1000)] = 100,
     json: AsJson = False,
 ) -> None:
     """Show the troubles that somebody is told of, the newest first."""
-    found = on_store(store, lambda app: app.alerts.list(over=over, limit=limit))
+    found = on_store(where, lambda app: app.alerts.list(over=over, limit=limit))
     if json:
         as_json([_record(each) for each in found])
     elif found:

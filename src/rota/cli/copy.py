@@ -1,17 +1,14 @@
 """`rota copy`: everything of one store into another."""
 
 import asyncio
-import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rota.app import store_database
 from rota.application import installed
 from rota.cli.loading import AsJson, existing
-from rota.cli.output import as_json, lines, table
+from rota.cli.output import as_json, bar, lines, table
 from rota.db.connect import is_memory, masked
 from rota.db.database import Database
 from rota.errors import Invalid
@@ -56,10 +53,10 @@ async def _copy(source: str, target: str, *, replace: bool, ask: bool, live: boo
         if replace and ask and (found := await copying.in_target()):
             shown = ", ".join(f"{name} {rows:,}" for name, rows in found.items())
             typer.confirm(f"{masked(target)} has {shown}. Remove all of it?", abort=True, err=True)
-        with _bar() as bar:
-            shown_bar = bar.add_task("", total=None)
+        with bar() as progress:
+            going = progress.add_task("", total=None)
             return await copying.run(
-                lambda what, done, total: bar.update(shown_bar, description=what, completed=done, total=total),
+                lambda what, done, total: progress.update(going, description=what, completed=done, total=total),
                 replace=replace,
                 live=live,
             )
@@ -72,8 +69,3 @@ def _owners() -> list[Owner]:
     """Return whose tables may be there beside Rota's own."""
     found = ((each.name, each.migrations, frozenset(each.not_copied)) for each in installed())
     return [Owner(name, package, left_out) for name, package, left_out in found if package is not None]
-
-
-def _bar() -> Progress:
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    return Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True)

@@ -10,8 +10,8 @@ import typer
 
 from rota.app import Rota
 from rota.cli.crontab import MOST_BYTES, Crontab, Entry, read_crontab
-from rota.cli.loading import AsJson, Store, on_store
-from rota.cli.output import as_json, lines, safe, table
+from rota.cli.loading import AsJson, Store, existing, on_app
+from rota.cli.output import as_json, lines, table
 from rota.cli.schedule_orders import login
 from rota.cli.streams import complain
 from rota.errors import Invalid, InvalidZone
@@ -57,7 +57,7 @@ def crontab(
     found = read_crontab(_text(file), zone, prefix, system=system)
     counts: PutCounts | None = None
     if apply and (skip_refused or not found.refused):
-        counts = on_store(store, lambda app: _put(app, found.entries))
+        counts = on_app(existing(store), None, lambda app: _put(app, found.entries))
     if json:
         as_json(_record(found, zone, counts))
     else:
@@ -106,7 +106,7 @@ def _show(found: Crontab, zone: str, counts: PutCounts | None, *, apply: bool) -
     for each in found.entries:
         lines(*(f"line {each.line}: {note}" for note in each.notes))
     for refused in found.refused:
-        complain(safe(f"line {refused.line} is refused: {refused.text}: {refused.reason}"))
+        complain(f"line {refused.line} is refused: {refused.text}: {refused.reason}")
     if found.entries:
         lines(f"note: times are by {zone}, unless CRON_TZ says otherwise", *(f"note: {each}" for each in _NOTES))
         lines(f"workers need ROTA_ALLOW_COMMANDS={shlex.quote(','.join(found.programs))}")

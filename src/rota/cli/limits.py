@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rota.cli.loading import AsJson, Store, on_store
+from rota.cli.loading import AsJson, Where, on_store
 from rota.cli.output import as_json, lines, table
 from rota.limit import Limit
 from rota.store.limits import LimitState
@@ -17,9 +17,9 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="Such as host:example.or
 
 
 @limits.command("list")
-def list_limits(store: Store = None, json: AsJson = False) -> None:
+def list_limits(where: Where = None, json: AsJson = False) -> None:
     """Show the limits, how much of each is busy, and how many runs wait for it."""
-    found = on_store(store, lambda app: app.limits.list())
+    found = on_store(where, lambda app: app.limits.list())
     if json:
         as_json([_record(each) for each in found])
         return
@@ -29,7 +29,7 @@ def list_limits(store: Store = None, json: AsJson = False) -> None:
 @limits.command("put")
 def put_limit(
     key: Key,
-    store: Store = None,
+    where: Where = None,
     at_once: Annotated[int | None, typer.Option("--at-once", help="How many runs of a key at once.")] = None,
     gap: Annotated[str, typer.Option("--gap", help="The pause after one of a key has ended.")] = "0s",
     keys_at_once: Annotated[
@@ -38,14 +38,14 @@ def put_limit(
 ) -> None:
     """Put a limit in force, or change it. task:NAME and queue:NAME limit a whole task or queue."""
     limit = Limit(at_once, gap=gap, keys_at_once=keys_at_once)
-    on_store(store, lambda app: app.limits.put(key, limit))
+    on_store(where, lambda app: app.limits.put(key, limit))
     lines(f"{key} is limited")
 
 
 @limits.command("remove")
-def remove_limit(key: Key, store: Store = None) -> None:
+def remove_limit(key: Key, where: Where = None) -> None:
     """Take a limit out of force."""
-    on_store(store, lambda app: app.limits.remove(key))
+    on_store(where, lambda app: app.limits.remove(key))
     lines(f"{key} is not limited any more")
 
 

@@ -2,14 +2,16 @@
 
 import asyncio
 import importlib
+import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 import typer
 
+from rota import settings
 from rota.app import Rota, store_database
 from rota.application import Application, installed
 from rota.errors import Invalid, StoreUnavailable
@@ -18,6 +20,16 @@ from rota.settings import store_url
 T = TypeVar("T")
 
 Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="Where the state is; else ROTA_STORE.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--store",
+        "--url",
+        metavar="URL",
+        help="Where: a store, or a server (http://…); else ROTA_STORE or ROTA_URL.",
+        show_default=False,
+    ),
+]
 Target = Annotated[
     str | None,
     typer.Argument(
@@ -94,11 +106,35 @@ def on_app(app: Rota, store: str | None, work: Callable[[Rota], Awaitable[T]]) -
     return asyncio.run(run())
 
 
-def on_store(store: str | None, work: Callable[[Rota], Awaitable[T]]) -> T:
-    """Do this on a store that is there."""
+def place(where: list[str] | None) -> str | None:
+    """Return the one place that was named, by an option or a setting."""
+    if where is not None and len(where) > 1:
+        raise typer.BadParameter("say one place, by --store or by --url", param_hint="--store")
+    if where:
+        return where[0]
+    server = settings.server_url()
+    if server is not None and os.environ.get("ROTA_STORE"):
+        allowed = "say --store or --url, or unset one of them"
+        raise Invalid("ROTA_URL", "a server", allowed, "is named, and by ROTA_STORE a store")
+    return server
+
+
+def is_server(found: str | None) -> bool:
+    """Tell a server from a store."""
+    return found is not None and found.startswith(("http://", "https://"))
+
+
+def on_store(where: list[str] | None, work: Callable[[Rota], Awaitable[T]]) -> T:
+    """Do this on a store that is there, or on what a server offers of it."""
+    found = place(where)
 
     async def run() -> T:
-        async with existing(store) as app:
-            return await work(app)
+        if found is None or not is_server(found):
+            async with existing(found) as app:
+                return await work(app)
+        from rota.cli.remote import Remote
+
+        async with Remote(found) as server:
+            return await work(cast("Rota", server))
 
     return asyncio.run(run())

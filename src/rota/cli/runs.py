@@ -7,7 +7,7 @@ import typer
 
 from rota import clock
 from rota.app import Rota
-from rota.cli.loading import AsJson, Store, on_store
+from rota.cli.loading import AsJson, Where, on_store
 from rota.cli.moments import given_moment, iso, relative
 from rota.cli.output import as_json, lines, table
 from rota.kept import LogLine
@@ -23,7 +23,7 @@ Number = Annotated[int, typer.Argument(metavar="RUN", help="The run's number.", 
 @runs.command("list")
 def list_runs(
     *,
-    store: Store = None,
+    where: Where = None,
     state: Annotated[str | None, typer.Option("--state", help="Only runs in this state.")] = None,
     task: Annotated[str | None, typer.Option("--task", help="Only runs of this task.")] = None,
     queue: Annotated[str | None, typer.Option("--queue", help="Only runs of this queue.")] = None,
@@ -39,7 +39,7 @@ def list_runs(
     """Show the newest runs."""
     first, last = given_moment(since, "--since"), given_moment(until, "--until")
     named = {"state": state, "task": task, "queue": queue, "schedule": schedule, "worker": worker, "text": text}
-    found = on_store(store, lambda app: app.runs.list(**named, since=first, until=last, before=before, limit=limit))
+    found = on_store(where, lambda app: app.runs.list(**named, since=first, until=last, before=before, limit=limit))
     if json:
         as_json([_record(run) for run in found])
         return
@@ -49,14 +49,14 @@ def list_runs(
 
 
 @runs.command("show")
-def show_run(run: Number, store: Store = None, json: AsJson = False) -> None:
+def show_run(run: Number, where: Where = None, json: AsJson = False) -> None:
     """Show one run with its attempts, and what it logged where that is kept."""
 
     async def look(app: Rota) -> tuple[Run[Any], list[Attempt], list[LogLine], str | None]:
         said = await app.runs.log(run)
         return await app.runs.get(run), await app.runs.attempts(run), said, await app.limits.waits_for(run)
 
-    found, attempts, said, gate = on_store(store, look)
+    found, attempts, said, gate = on_store(where, look)
     shown = _record(found) | {"waits_for": gate}
     if json:
         parts = {"attempts": [_attempt_record(each) for each in attempts], "log": [_log_record(each) for each in said]}
@@ -74,7 +74,7 @@ def show_run(run: Number, store: Store = None, json: AsJson = False) -> None:
 
 @runs.command("hours")
 def show_hours(
-    store: Store = None,
+    where: Where = None,
     start: Annotated[str | None, typer.Option("--start", metavar="MOMENT", help="From when on: the last day.")] = None,
     end: Annotated[str | None, typer.Option("--end", metavar="MOMENT", help="Before when.", show_default=False)] = None,
     task: Annotated[str | None, typer.Option("--task", help="Only runs of this task.")] = None,
@@ -83,7 +83,7 @@ def show_hours(
 ) -> None:
     """Show how many runs ended in each hour, and how; it reaches further back than single runs are kept."""
     first, last = given_moment(start, "start"), given_moment(end, "end")
-    found = on_store(store, lambda app: app.runs.hours(first, last, task=task, queue=queue))
+    found = on_store(where, lambda app: app.runs.hours(first, last, task=task, queue=queue))
     if json:
         as_json([_hour_record(each) for each in found])
         return
@@ -96,7 +96,7 @@ def show_hours(
 
 @runs.command("statistics")
 def show_statistics(
-    store: Store = None,
+    where: Where = None,
     window: Annotated[str, typer.Option("--window", metavar="T", help="Of the last so long.")] = "1h",
     task: Annotated[str | None, typer.Option("--task", help="Only runs of this task.")] = None,
     schedule: Annotated[str | None, typer.Option("--schedule", metavar="KEY", help="Only runs of this one.")] = None,
@@ -104,7 +104,7 @@ def show_statistics(
     json: AsJson = False,
 ) -> None:
     """Show how the runs went that ended lately."""
-    found = on_store(store, lambda app: app.runs.statistics(window, task=task, schedule=schedule, queue=queue))
+    found = on_store(where, lambda app: app.runs.statistics(window, task=task, schedule=schedule, queue=queue))
     if json:
         as_json(asdict(found))
         return
@@ -117,17 +117,17 @@ def show_statistics(
 
 @runs.command("cancel")
 def cancel_run(
-    run: Number, store: Store = None, note: Annotated[str, typer.Option("--note", help="Why.")] = "cancelled"
+    run: Number, where: Where = None, note: Annotated[str, typer.Option("--note", help="Why.")] = "cancelled"
 ) -> None:
     """Cancel a run that is under way."""
-    state = on_store(store, lambda app: app.runs.cancel(run, note=note))
+    state = on_store(where, lambda app: app.runs.cancel(run, note=note))
     lines("its worker is told to stop it" if state == "running" else f"run {run} is {state}")
 
 
 @runs.command("retry")
-def retry_run(run: Number, store: Store = None) -> None:
+def retry_run(run: Number, where: Where = None) -> None:
     """Make an ended run ready again, with its history."""
-    found = on_store(store, lambda app: app.runs.retry(run))
+    found = on_store(where, lambda app: app.runs.retry(run))
     lines(f"run {run} is {found.state}")
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from rota.app import Rota
-from rota.cli.loading import Store, load_app, on_app, on_store
+from rota.cli.loading import Where, is_server, load_app, on_app, on_store, place
 from rota.cli.moments import given_moment
 from rota.cli.output import lines
 from rota.cli.rules import Zone, read_rule
@@ -76,7 +76,7 @@ def add(
         ),
     ],
     *,
-    store: Store = None,
+    where: Where = None,
     args: Args = None,
     app: App = None,
     tz: Zone = None,
@@ -126,14 +126,14 @@ def add(
         made = Schedule(key, _call(chosen, task, args or "{}", whole=app is not None), timetable, **values)
         await chosen.schedules.put(made, create=True, note=note, by=by or login())
 
-    _on(app, store, make)
+    _on(app, where, make)
     lines(f"{key} is made: {timetable.words()}")
 
 
 def change(
     key: Which = None,
     *,
-    store: Store = None,
+    where: Where = None,
     tag: Tag = None,
     prefix: Prefix = None,
     rule: Annotated[str | None, typer.Option("--rule", help="Another rule.")] = None,
@@ -205,7 +205,7 @@ def change(
             **values,
         )
 
-    count = _on(app, store, work)
+    count = _on(app, where, work)
     if key is None:
         lines(f"{count} schedules were changed")
     else:
@@ -253,6 +253,11 @@ def _call(app: Rota, task: str, args: str, *, whole: bool) -> Call[Any]:
     return found.call(*given, **named)
 
 
-def _on(target: str | None, store: str | None, work: Callable[[Rota], Awaitable[T]]) -> T:
-    """Do this on a store, or on that of an app."""
-    return on_store(store, work) if target is None else on_app(load_app(target), store, work)
+def _on(target: str | None, where: list[str] | None, work: Callable[[Rota], Awaitable[T]]) -> T:
+    """Do this on a store or a server, or on the store of an app."""
+    if target is None:
+        return on_store(where, work)
+    named = place(where) if where else None
+    if is_server(named):
+        raise typer.BadParameter("does not go with a server, which knows its own tasks", param_hint="--app")
+    return on_app(load_app(target), named, work)

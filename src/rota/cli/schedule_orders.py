@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from rota.app import Rota
-from rota.cli.loading import Store, on_store
+from rota.cli.loading import Where, on_store
 from rota.cli.moments import given_moment
-from rota.cli.output import lines
+from rota.cli.output import lines, safe
 from rota.times.moments import instant, moment
 
 Which = Annotated[
@@ -38,7 +37,7 @@ def check_which(key: str | None, tag: str | None, prefix: str | None, *, everyth
 
 def pause(
     key: Which = None,
-    store: Store = None,
+    where: Where = None,
     tag: Tag = None,
     prefix: Prefix = None,
     everything: Everything = False,
@@ -54,16 +53,16 @@ def pause(
     if everything:
         if end is not None:
             raise typer.BadParameter("does not go with --all", param_hint="--until")
-        on_store(store, lambda app: app.pause(note=note, by=who))
+        on_store(where, lambda app: app.pause(note=note, by=who))
         lines("everything is paused")
         return
-    count = on_store(store, lambda app: app.schedules.pause(key, tag=tag, prefix=prefix, note=note, by=who, until=end))
+    count = on_store(where, lambda app: app.schedules.pause(key, tag=tag, prefix=prefix, note=note, by=who, until=end))
     _say(key, count, "is paused", "were paused", "was paused already, or is retired; a pause is as you say now")
 
 
 def resume(
     key: Which = None,
-    store: Store = None,
+    where: Where = None,
     tag: Tag = None,
     prefix: Prefix = None,
     everything: Everything = False,
@@ -77,16 +76,16 @@ def resume(
     check_which(key, tag, prefix, everything=everything)
     who = by or login()
     if everything:
-        on_store(store, lambda app: app.resume(note=note, by=who))
+        on_store(where, lambda app: app.resume(note=note, by=who))
         lines("everything goes on, but for what was paused alone")
         return
-    count = on_store(store, lambda app: app.schedules.resume(key, tag=tag, prefix=prefix, note=note, by=who))
+    count = on_store(where, lambda app: app.schedules.resume(key, tag=tag, prefix=prefix, note=note, by=who))
     _say(key, count, "goes on", "go on", "was not held")
 
 
-def trigger(key: Key, store: Store = None, note: Note = None, by: By = None) -> None:
+def trigger(key: Key, where: Where = None, note: Note = None, by: By = None) -> None:
     """Run a schedule now, beside its rule, as its overlap policy lets it; exit code 1 where that lets none in."""
-    found = on_store(store, lambda app: app.schedules.trigger(key, note=note, by=by or login()))
+    found = on_store(where, lambda app: app.schedules.trigger(key, note=note, by=by or login()))
     if found.run is None:
         lines(f"no run: its overlap policy lets none in while run {found.blocker} is under way")
         raise typer.Exit(1)
@@ -98,27 +97,22 @@ def backfill(
     key: Key,
     start: Annotated[str, typer.Option("--start", metavar="T", help="From this moment on, ISO 8601 with an offset.")],
     end: Annotated[str, typer.Option("--end", metavar="T", help="Before this moment.")],
-    store: Store = None,
+    where: Where = None,
     note: Note = None,
     by: By = None,
 ) -> None:
     """Run the due instants of a past range once more, in order, as the overlap policy lets them."""
     first, last = moment(instant(start, "--start")), moment(instant(end, "--end"))
 
-    async def fill(app: Rota) -> tuple[int | None, int | None, int]:
-        before = (await app.schedules.get(key)).run_count
-        found = await app.schedules.backfill(key, first, last, note=note, by=by or login())
-        return found.run, found.blocker, (await app.schedules.get(key)).run_count - before
-
-    run, blocker, count = on_store(store, fill)
-    if run is None:
-        lines(f"no run: its overlap policy lets none in while run {blocker} is under way")
+    found = on_store(where, lambda app: app.schedules.backfill(key, first, last, note=note, by=by or login()))
+    if found.run is None:
+        lines(f"no run: its overlap policy lets none in while run {found.blocker} is under way")
         raise typer.Exit(1)
-    lines(f"{count} runs, from run {run} on")
+    lines(f"{found.count} runs, from run {found.run} on")
 
 
 def spread(
-    store: Store = None,
+    where: Where = None,
     tag: Tag = None,
     prefix: Prefix = None,
     window: Annotated[str, typer.Option("--window", metavar="T", help="Over how long.")] = "1h",
@@ -129,14 +123,14 @@ def spread(
     if (tag is None) == (prefix is None):
         raise typer.BadParameter("say which: --tag or --prefix", param_hint="--tag")
     count = on_store(
-        store, lambda app: app.schedules.spread(tag=tag, prefix=prefix, window=window, note=note, by=by or login())
+        where, lambda app: app.schedules.spread(tag=tag, prefix=prefix, window=window, note=note, by=by or login())
     )
     lines(f"{count} schedules are spread over {window}")
 
 
 def remove(
     key: Which = None,
-    store: Store = None,
+    where: Where = None,
     tag: Tag = None,
     prefix: Prefix = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before removing many.")] = False,
@@ -147,8 +141,8 @@ def remove(
     check_which(key, tag, prefix)
     if key is None and not yes:
         named = f"with tag {tag}" if tag is not None else f"whose key begins with {prefix}"
-        typer.confirm(f"Remove all schedules {named}?", abort=True, err=True)
-    count = on_store(store, lambda app: app.schedules.remove(key, tag=tag, prefix=prefix, note=note, by=by or login()))
+        typer.confirm(safe(f"Remove all schedules {named}?"), abort=True, err=True)
+    count = on_store(where, lambda app: app.schedules.remove(key, tag=tag, prefix=prefix, note=note, by=by or login()))
     _say(key, count, "is removed", "were removed", "was removed already")
 
 

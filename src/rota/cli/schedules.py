@@ -8,7 +8,7 @@ import typer
 from rota import clock
 from rota.app import Rota
 from rota.cli import schedule_changes, schedule_orders
-from rota.cli.loading import AsJson, Store, on_store
+from rota.cli.loading import AsJson, Where, on_store
 from rota.cli.moments import given_moment, iso, relative
 from rota.cli.output import as_json, lines, table
 from rota.masking import masked_json
@@ -35,7 +35,7 @@ Most = Annotated[int, typer.Option("--limit", help="How many.", min=1, max=1000)
 @schedules.command("list")
 def list_schedules(
     *,
-    store: Store = None,
+    where: Where = None,
     state: Annotated[str | None, typer.Option("--state", help="Only schedules in this state.")] = None,
     task: Annotated[str | None, typer.Option("--task", help="Only schedules of this task.")] = None,
     queue: Annotated[str | None, typer.Option("--queue", help="Only schedules whose runs are of this queue.")] = None,
@@ -54,7 +54,7 @@ def list_schedules(
         found = await app.schedules.list(**named, after=after, limit=limit)
         return found, (await app.schedules.status()).paused
 
-    found, paused = on_store(store, look)
+    found, paused = on_store(where, look)
     if json:
         as_json([_record(each) for each in found])
         return
@@ -66,13 +66,13 @@ def list_schedules(
 
 
 @schedules.command("show")
-def show_schedule(key: Key, store: Store = None, json: AsJson = False) -> None:
+def show_schedule(key: Key, where: Where = None, json: AsJson = False) -> None:
     """Show one schedule: what it does, how it went, what is next."""
 
     async def look(app: Rota) -> tuple[ScheduleState, list[Upcoming]]:
         return await app.schedules.get(key), await app.schedules.upcoming(key, limit=3)
 
-    found, ahead = on_store(store, look)
+    found, ahead = on_store(where, look)
     if json:
         as_json(_record(found) | {"upcoming": [each.due.isoformat() for each in ahead]})
         return
@@ -87,13 +87,13 @@ def show_schedule(key: Key, store: Store = None, json: AsJson = False) -> None:
 @schedules.command("revisions")
 def show_revisions(
     key: Key,
-    store: Store = None,
+    where: Where = None,
     before: Annotated[int | None, typer.Option("--before", help="Only lower versions: the next page.")] = None,
     limit: Most = 20,
     json: AsJson = False,
 ) -> None:
     """Show who changed a schedule, when, what and why, newest first; also of one that was removed."""
-    found = on_store(store, lambda app: app.schedules.revisions(key, before=before, limit=limit))
+    found = on_store(where, lambda app: app.schedules.revisions(key, before=before, limit=limit))
     if json:
         as_json([_revision_record(each) for each in found])
         return
@@ -108,7 +108,7 @@ def show_revisions(
 @schedules.command("firings")
 def show_firings(
     key: Key,
-    store: Store = None,
+    where: Where = None,
     before: Annotated[
         str | None, typer.Option("--before", metavar="T", help="Only earlier ones: the next page.")
     ] = None,
@@ -117,7 +117,7 @@ def show_firings(
 ) -> None:
     """Show the due instants of a schedule and what came of them, newest first; also of one that was removed."""
     start = given_moment(before, "--before")
-    found = on_store(store, lambda app: app.schedules.firings(key, before=start, limit=limit))
+    found = on_store(where, lambda app: app.schedules.firings(key, before=start, limit=limit))
     if json:
         as_json([_firing_record(each) for each in found])
         return
@@ -130,12 +130,12 @@ def upcoming(
     key: Annotated[
         str | None, typer.Argument(metavar="KEY", help="A schedule's key; all if left out.", show_default=False)
     ] = None,
-    store: Store = None,
+    where: Where = None,
     limit: Most = 10,
     json: AsJson = False,
 ) -> None:
     """Show the next due instants, of one schedule or of all, as far as they are known now."""
-    found = on_store(store, lambda app: app.schedules.upcoming(key, limit=limit))
+    found = on_store(where, lambda app: app.schedules.upcoming(key, limit=limit))
     if json:
         as_json([{"key": each.key, "due": each.due.isoformat()} for each in found])
         return
@@ -147,12 +147,12 @@ def why(
     at: Annotated[
         str | None, typer.Option("--at", metavar="T", help="A due instant, ISO 8601 with an offset; now if left out.")
     ] = None,
-    store: Store = None,
+    where: Where = None,
     json: AsJson = False,
 ) -> None:
     """Say what came of a due instant of a schedule, and why; or what it does now, and why."""
     when = given_moment(at, "--at")
-    found = on_store(store, lambda app: app.schedules.why(key, at=when))
+    found = on_store(where, lambda app: app.schedules.why(key, at=when))
     if json:
         firing = None if found.firing is None else _firing_record(found.firing)
         as_json({"key": found.key, "at": found.at.isoformat(), "text": found.text, "firing": firing})

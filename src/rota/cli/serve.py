@@ -2,10 +2,12 @@
 
 import asyncio
 import resource
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rota.app import Rota
 from rota.cli.leaving import leave, leave_soon
 from rota.cli.loading import Store, load_app
 from rota.cli.logs import configure_logs
@@ -16,7 +18,7 @@ from rota.engine.worker import Worker
 from rota.settings import store_url
 
 if TYPE_CHECKING:
-    from rota.server.serve import Started
+    from rota.server.serve import Serving, Started
 
 
 def serve(
@@ -44,22 +46,33 @@ def serve(
     does not. Exit code 1 where it ended because too many tasks do not stop when told to.
     """
     from rota.server.serve import Serving
-    from rota.server.serve import serve as run
 
     configure_logs()
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))  # it would hold tokens
     app = load_app(target, store)
     place = masked(store or store_url()) if target is None or store is not None else app.database.address
     serving = Serving(host, port, auth=auth, scheduler=scheduler, worker=worker, slots=slots, grace=grace)
+    serve_until_stopped(app, serving, lambda found: where_to_look(found, place, auth=auth))
+
+
+def serve_until_stopped(
+    app: Rota,
+    serving: "Serving",
+    said: Callable[["Started"], list[str]],
+    before: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """Serve an app, and say where; `before` is done first, in its open store."""
+    from rota.server.serve import serve as run
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))  # it would hold tokens
 
     def started(found: "Started") -> None:
         try:
-            lines(*_said(found, place, auth=auth))
+            lines(*said(found))
         except OSError:  # nobody reads it; that is no reason not to serve
             discard_output()
 
     async def work() -> Worker | None:
-        worker = await run(app, serving, started)
+        worker = await run(app, serving, started, before)
         leave_soon(int(worker is not None and worker.worn_out))
         return worker
 
@@ -70,7 +83,8 @@ def serve(
         raise typer.Exit(1)
 
 
-def _said(found: "Started", place: str, *, auth: bool) -> list[str]:
+def where_to_look(found: "Started", place: str, *, auth: bool) -> list[str]:
+    """Say where a server is, and who may ask it."""
     said = [
         f"Rota serves at {found.address} until Ctrl-C; its state is in {place}",
         f"  the API, described   {found.address}/docs",

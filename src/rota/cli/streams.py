@@ -4,6 +4,9 @@ import contextlib
 import errno
 import os
 import sys
+import traceback
+
+from rota.cli.output import safe
 
 _OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EPIPE)
 
@@ -20,10 +23,16 @@ def complete() -> None:
 
 
 def complain(text: str) -> None:
-    """Write a line to standard error, if that can be."""
+    """Write a line to standard error, if that can be; text from outside cannot make it two, or drive the terminal."""
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"rota: {text}\n")
+        sys.stderr.write(f"rota: {safe(text)}\n")
         sys.stderr.flush()
+
+
+def trace() -> None:
+    """Write where an error comes from to standard error, if that can be."""
+    with contextlib.suppress(OSError):
+        traceback.print_exc()
 
 
 def is_about_output(error: OSError) -> bool:

@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
-from rota.cli.loading import AsJson, Store, on_store
+from rota.cli.loading import AsJson, Where, on_store
 from rota.cli.moments import iso
-from rota.cli.output import as_json, lines, table
+from rota.cli.output import as_json, lines, safe, table
 from rota.store.tokens import TokenState
 from rota.tokens import Role
 
@@ -23,11 +23,11 @@ def create_token(
         str | None,
         typer.Option("--expires", metavar="T", help="How long it is valid; for ever if left out."),
     ] = None,
-    store: Store = None,
+    where: Where = None,
     json: AsJson = False,
 ) -> None:
     """Make a token and show it, once: the store keeps only its hash."""
-    made = on_store(store, lambda app: app.tokens.create(name, role, expires=expires))
+    made = on_store(where, lambda app: app.tokens.create(name, role, expires=expires))
     if json:
         as_json({"token": made.token, **_record(made.state)})
         return
@@ -35,9 +35,9 @@ def create_token(
 
 
 @tokens.command("list")
-def list_tokens(store: Store = None, json: AsJson = False) -> None:
+def list_tokens(where: Where = None, json: AsJson = False) -> None:
     """Show the tokens, and when they were used last; not what they are."""
-    found = on_store(store, lambda app: app.tokens.list())
+    found = on_store(where, lambda app: app.tokens.list())
     if json:
         as_json([_record(each) for each in found])
         return
@@ -46,9 +46,15 @@ def list_tokens(store: Store = None, json: AsJson = False) -> None:
 
 
 @tokens.command("revoke")
-def revoke_token(name: Name, store: Store = None) -> None:
-    """Let a token be valid no more, from now on and everywhere."""
-    on_store(store, lambda app: app.tokens.revoke(name))
+def revoke_token(
+    name: Name,
+    where: Where = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Let a token be valid no more, from now on and everywhere. Asks before."""
+    if not yes:
+        typer.confirm(safe(f"Revoke {name}? Who uses it is refused at once."), abort=True, err=True)
+    on_store(where, lambda app: app.tokens.revoke(name))
     lines(f"{name} is revoked")
 
 

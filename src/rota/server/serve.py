@@ -6,7 +6,7 @@ import errno
 import ipaddress
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,14 +48,22 @@ class Started:
     """The admin token that was made just now, where there never was one."""
 
 
-async def serve(app: Rota, serving: Serving, started: Callable[[Started], None]) -> Worker | None:
+async def serve(
+    app: Rota,
+    serving: Serving,
+    started: Callable[[Started], None],
+    before: Callable[[], Awaitable[None]] | None = None,
+) -> Worker | None:
     """Serve until SIGTERM or SIGINT; then nothing new begins, and what runs has the grace. A second signal ends that.
 
-    Returns the worker, which may have ended by itself because too many of its tasks do not.
+    `before` is done in the open store, when the port is taken and before anything else. Returns the worker, which may
+    have ended by itself because too many of its tasks do not.
     """
     listener = _listener(serving)
     try:
         async with app:
+            if before is not None:
+                await before()
             first = await _admit(app, serving) if serving.auth else None
             names = [*HERE, serving.host, *settings.hosts()] if _is_loopback(listener) else settings.hosts()
             web = app.web(auth=None if serving.auth else _anybody, hosts=names)

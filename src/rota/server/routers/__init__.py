@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from rota.server.routers import (
     alerts,
+    doctor,
     firings,
     limits,
     preview,
@@ -14,12 +15,14 @@ from rota.server.routers import (
     schedules,
     statistics,
     task_types,
+    upcoming,
     workers,
 )
 
 ROUTERS: list[APIRouter] = [
     schedules.router,
     schedule_orders.router,
+    upcoming.router,
     preview.router,
     firings.router,
     runs.router,
@@ -30,5 +33,6 @@ ROUTERS: list[APIRouter] = [
     scheduler.router,
     statistics.router,
     alerts.router,
+    doctor.router,
 ]
 """What the server includes, in the order of its documentation."""

@@ -2,7 +2,7 @@
 
 import json
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -19,8 +19,10 @@ from rota.server.routers.parts import (
     Moment,
     Name,
     Priority,
+    Seconds,
     Told,
 )
+from rota.store.hours import Hour
 
 
 class NewRun(Given):
@@ -127,6 +129,26 @@ class RunDetail(RunOut):
         """Tell all of a run."""
         tries = [AttemptOut.model_validate(each) for each in attempts]
         return cls(attempts=tries, waits_for=waits_for, **_values(run))
+
+
+class HourOut(Told):
+    """The runs of a task and a queue that ended in one hour in one way."""
+
+    hour: datetime = Field(description="When the hour began.")
+    task: str
+    queue: str
+    state: Literal["succeeded", "failed", "cancelled"]
+    runs: int
+    busy: Seconds = Field(description="How many seconds their last attempts took, all together.")
+    longest: Seconds
+    waited: Seconds = Field(description="How long after they were due their last attempts began, all together.")
+
+    @classmethod
+    def of(cls, found: Hour) -> "HourOut":
+        """Tell of an hour."""
+        plain = {name: getattr(found, name) for name in ("hour", "task", "queue", "state", "runs")}
+        lengths = {name: getattr(found, name).total_seconds() for name in ("busy", "longest", "waited")}
+        return cls(**plain, **lengths)
 
 
 def _values(run: Run[Any]) -> dict[str, Any]:

@@ -29,8 +29,9 @@ from rota.server.routers.parts import (
     result,
     unmasked,
 )
-from rota.server.routers.run_models import LogLineOut, NewRun, RunDetail, RunMade, RunOut
+from rota.server.routers.run_models import HourOut, LogLineOut, NewRun, RunDetail, RunMade, RunOut
 from rota.server.routers.schedule_models import call_of
+from rota.store.hours import Hour
 
 router = APIRouter(prefix="/runs", tags=["runs"])
 
@@ -86,11 +87,12 @@ async def list_runs(
     text: Annotated[
         Text | None, Query(description="Text in task, schedule, unique key or error, in any letters.")
     ] = None,
+    before: Annotated[int | None, Query(ge=0, le=2**62, description="Only lower numbers.")] = None,
     cursor: CursorText = None,
     limit: Limit = 50,
 ) -> Page[RunOut]:
     """List runs, newest first."""
-    before = place(secret, cursor, "runs")
+    ended = place(secret, cursor, "runs")
     found = await here.runs.list(
         state=state,
         task=task,
@@ -100,7 +102,7 @@ async def list_runs(
         since=since,
         until=until,
         text=text,
-        before=None if before is None else int(str(before[0])),
+        before=before if ended is None else int(str(ended[0])),
         limit=limit,
     )
     return page(secret, "runs", [RunOut.of(each) for each in found], limit, found[-1].id if found else None)
@@ -131,6 +133,30 @@ async def bulk_runs(order: RunOperations, here: Here, _: Operator) -> Results:
         return lambda: each.do(here)
 
     return Results.of([await result(each.op, each.id, work(each)) for each in order.operations])
+
+
+@router.get("/hours", operation_id="list_hours")
+async def list_hours(
+    *,
+    here: Here,
+    _: Reader,
+    secret: Secret,
+    start: Annotated[Moment | None, Query(description="From when on; the last 24 hours if left out.")] = None,
+    end: Annotated[Moment | None, Query(description="Before when.")] = None,
+    task: Name | None = None,
+    queue: Name | None = None,
+    cursor: CursorText = None,
+    limit: Limit = 50,
+) -> Page[HourOut]:
+    """List how many runs ended in each hour, and how, oldest first; further back than single runs are kept."""
+    found = sorted(await here.runs.hours(start, end, task=task, queue=queue), key=_hour)
+    ended = place(secret, cursor, "hours")
+    rest = [each for each in found if ended is None or _hour(each) > tuple(map(str, ended))][:limit]
+    return page(secret, "hours", [HourOut.of(each) for each in rest], limit, *(_hour(rest[-1]) if rest else ()))
+
+
+def _hour(found: Hour) -> tuple[str, ...]:
+    return found.hour.isoformat(), found.task, found.queue, found.state
 
 
 @router.get("/{run}", operation_id="get_run", name="get_run", responses=responses(404))

@@ -291,6 +291,7 @@ class ScheduleOut(Told):
     arguments: Json = Field(description="The arguments by name; what sounds like a secret is masked.")
     rule: RuleOut
     rule_text: str = Field(description="The rule as Rota writes it.", examples=["Every('15m', since='success')"])
+    exclude_text: list[str] = Field(description="What `exclude` holds, as Rota writes it.")
     words: str = Field(description="The rule in English.", examples=["15 min after the last success"])
     overlap: Overlap
     max_running: int
@@ -326,6 +327,8 @@ class ScheduleOut(Told):
     last_error: ErrorOut | None
     failures: int = Field(description="How many runs failed in a row.")
     run_count: int
+    own_runs: int = Field(description="How many of them the rule made: what `max_runs` counts.")
+    answered_through: datetime | None = Field(description="Every due instant up to here has its answer.")
 
     @classmethod
     def of(cls, found: ScheduleState) -> "ScheduleOut":
@@ -339,6 +342,7 @@ class ScheduleOut(Told):
             "arguments": without_secrets(json.loads(found.args)),
             "rule": rule_out(found.rule),
             "rule_text": str(found.rule),
+            "exclude_text": [str(each) for each in policies.exclude],
             "words": found.rule.words(),
             "grace": seconds(policies.grace),
             "spread": seconds(policies.spread),

@@ -11,7 +11,7 @@ from rota.server.auth import Caller, Operator
 from rota.server.here import Here
 from rota.server.idempotency import Once
 from rota.server.problems import Refused, responses
-from rota.server.routers.parts import MOST_OPERATIONS, Given, Key, Moment, Note, Results, Text, result
+from rota.server.routers.parts import MOST_OPERATIONS, Given, Key, Length, Moment, Note, Results, Text, result
 from rota.server.routers.schedule_models import Change, CountOut, Definition, ScheduleOut, TriggeredOut, check_pace
 from rota.server.routers.schedules import FOUND, ScheduleKey, tag
 from rota.store.schedule_rows import Triggered
@@ -58,6 +58,12 @@ class Selected(Why):
 
 class SelectedPause(Selected, Pause):
     """All schedules with a tag, or whose key begins so; why, and until when."""
+
+
+class Spreading(Selected):
+    """All schedules with a tag, or whose key begins so, and over how long."""
+
+    window: Length = "1h"
 
 
 Nothing = Annotated[Why, Body()]
@@ -144,6 +150,16 @@ async def resume_schedules(order: Selected, here: Here, caller: Operator) -> Cou
 async def remove_schedules(order: Selected, here: Here, caller: Operator) -> CountOut:
     """Remove all schedules with a tag or a prefix; says how many."""
     return CountOut(count=await here.schedules.remove(**order.which, note=order.note, by=caller.name))
+
+
+@router.post("/spread", operation_id="spread_schedules")
+async def spread_schedules(order: Spreading, here: Here, caller: Operator) -> CountOut:
+    """Spread what runs next of all with a tag or a prefix evenly over a window from now on; says how many.
+
+    It concerns active intervals that count from the last run, with none under way.
+    """
+    count = await here.schedules.spread(**order.which, window=order.window, note=order.note, by=caller.name)
+    return CountOut(count=count)
 
 
 @router.post("/trigger", operation_id="trigger_schedules")

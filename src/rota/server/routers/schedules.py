@@ -76,22 +76,25 @@ async def list_schedules(
     state: State | None = None,
     task: Name | None = None,
     queue: Name | None = None,
+    app: Annotated[Text | None, Query(description="The name of the app that it belongs to.")] = None,
     tag: Key | None = None,
     prefix: Annotated[Text | None, Query(description="How the key begins.")] = None,
     text: Annotated[Text | None, Query(description="Text in key, task or description, in any letters.")] = None,
+    after: Annotated[Text, Query(description="Only keys behind this one.")] = "",
     cursor: CursorText = None,
     limit: Limit = 50,
 ) -> Page[ScheduleOut]:
     """List schedules by key."""
-    after = place(secret, cursor, "schedules")
+    ended = place(secret, cursor, "schedules")
     found = await here.schedules.list(
         state=state,
         task=task,
         queue=queue,
+        app=app,
         tag=tag,
         prefix=prefix,
         text=text,
-        after=str(after[0]) if after else "",
+        after=str(ended[0]) if ended else after,
         limit=limit,
     )
     items = [ScheduleOut.of(each) for each in found]
@@ -185,23 +188,38 @@ async def list_upcoming(key: ScheduleKey, here: Here, _: Reader, limit: Limit = 
 
 @router.get("/{schedule}/firings", operation_id="list_schedule_firings")
 async def list_schedule_firings(
-    key: ScheduleKey, here: Here, _: Reader, secret: Secret, cursor: CursorText = None, limit: Limit = 50
+    key: ScheduleKey,
+    here: Here,
+    _: Reader,
+    secret: Secret,
+    before: Annotated[Moment | None, Query(description="Only those due before; then by due, and in one page.")] = None,
+    cursor: CursorText = None,
+    limit: Limit = 50,
 ) -> Page[FiringOut]:
     """Show due instants and what came of them, newest first; also of a schedule that was removed."""
-    before = place(secret, cursor, "firings")
+    if before is not None:
+        earlier = await here.schedules.firings(key, before=before, limit=limit)
+        return Page[FiringOut](items=[FiringOut.of(each) for each in earlier])
+    ended = place(secret, cursor, "firings")
     found, end = await here.schedules.newest_firings(
-        schedule=key, before=None if before is None else FiringsPlace(*map(int, map(str, before))), limit=limit
+        schedule=key, before=None if ended is None else FiringsPlace(*map(int, map(str, ended))), limit=limit
     )
     return page(secret, "firings", [FiringOut.of(each) for each in found], limit, end.run, end.skip)
 
 
 @router.get("/{schedule}/revisions", operation_id="list_revisions")
 async def list_revisions(
-    key: ScheduleKey, here: Here, _: Reader, secret: Secret, cursor: CursorText = None, limit: Limit = 50
+    key: ScheduleKey,
+    here: Here,
+    _: Reader,
+    secret: Secret,
+    before: Annotated[int | None, Query(ge=0, le=2**53, description="Only lower versions.")] = None,
+    cursor: CursorText = None,
+    limit: Limit = 50,
 ) -> Page[RevisionOut]:
     """Show who changed a schedule, when, what and why, newest first; also of one that was removed."""
-    before = place(secret, cursor, "revisions")
-    version = None if before is None else int(str(before[0]))
+    ended = place(secret, cursor, "revisions")
+    version = before if ended is None else int(str(ended[0]))
     found = await here.schedules.revisions(key, before=version, limit=limit)
     last = found[-1].version if found else None
     return page(secret, "revisions", [RevisionOut.of(each) for each in found], limit, last)
