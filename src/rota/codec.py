@@ -19,6 +19,7 @@ from functools import lru_cache
 from reprlib import Repr
 from types import NoneType, UnionType
 from typing import (
+    Annotated,
     Any,
     Literal,
     NewType,
@@ -158,6 +159,8 @@ def type_name(type_: object) -> str:
     """Say a type as its user wrote it, or nearly."""
     if type_ is NoneType:
         return "None"
+    if get_origin(type_) is Annotated:  # what checks it is nothing that its user wrote
+        return type_name(get_args(type_)[0])
     return type_.__qualname__ if isinstance(type_, type) else str(type_).replace("typing.", "")
 
 

@@ -50,7 +50,7 @@ def requests_a_minute() -> int:
 
 def hosts() -> list[str]:
     """Return the names by which a server may be called besides those of its own machine, `ROTA_HOSTS`."""
-    return _listed("ROTA_HOSTS")
+    return [name for each in _listed("ROTA_HOSTS") for name in each.split()]
 
 
 def insecure() -> bool:
@@ -119,5 +119,5 @@ def allow_commands() -> list[str]:
 
 
 def _listed(name: str) -> list[str]:
-    """Return what a setting lists, with commas or spaces between."""
-    return os.environ.get(name, "").replace(",", " ").split()
+    """Return what a setting lists, with commas between; a path may hold spaces."""
+    return [each.strip() for each in os.environ.get(name, "").split(",") if each.strip()]
