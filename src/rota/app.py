@@ -59,6 +59,8 @@ T = TypeVar("T")
 _BATCH = 5_000
 _PLAIN = (0, None, None, None, None, 0)
 """What an enqueue is told that says nothing but the call."""
+_BRIEF_LENGTH = 4_000
+"""How long the arguments of a run are at most that is stored in no time."""
 _REST_SECONDS = 0.005
 """How long after a word to the workers the next one of its kind is told: who enqueues much tells less."""
 MOST_SLOTS = 1_000
@@ -280,12 +282,13 @@ class Rota(TaskDecorator):
             )
         )
         insert = self._store.insert_one if unique is None else self._store.insert_unique
+        brief = len(new.args) <= _BRIEF_LENGTH
         with tracing.enqueuing(call.name) as trace:
             if trace is None:
-                found: Run[R] = await self._write(lambda: insert(new), connection, single=unique is None, brief=True)
+                found: Run[R] = await self._write(lambda: insert(new), connection, single=unique is None, brief=brief)
             else:
                 kept = partial(self._traces.around, runs=lambda made: [made.id] if made.created else [], trace=trace)
-                found = await self._write(lambda: kept(insert(new)), connection, single=False, brief=True)
+                found = await self._write(lambda: kept(insert(new)), connection, single=False, brief=brief)
         if connection is None:
             self._knock("waiting" if found.state == "waiting" else "ready")
         return found

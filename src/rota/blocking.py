@@ -174,6 +174,7 @@ class Blocking(_Calls[Rota]):
     resume = _waited(Rota.resume)
     workers = _waited(Rota.workers)
     drain = _waited(Rota.drain)
+    queue_sums = _waited(Rota.queue_sums)
     queues = _waited(Rota.queues)
 
     def __init__(self, app: Rota) -> None:

@@ -238,9 +238,12 @@ class Stepped(Worker):
         for each in sorted(ended, key=lambda each: (each.ends, each.run.id)):
             self._settler.add(each.ended)
             self._quarantined.discard(each.run.id)
-            if not each.ended.completed:
+            took = (each.ends - each.run.started_at) / SECOND
+            if each.ended.completed:
+                self._completed[each.run.id, each.run.attempt] = each.run, took
+            else:
                 self.counts[each.ended.outcome] += 1
-            self.measured.ended(each.run, each.ended.outcome, (each.ends - each.run.started_at) / SECOND)
+                self.measured.ended(each.run, each.ended.outcome, took)
         gone = {(each.run.id, each.run.attempt) for each in ended}
         self.going = [each for each in self.going if (each.run.id, each.run.attempt) not in gone]
         before = self._settler.completed.copy()
